@@ -46,7 +46,7 @@ float bf16_to_f32(uint16_t bits);
 
 /// `value` rounded once to the float type `type` (f64 returns it unchanged).
 double round_to(DType type, double value);
-/// A float to an integer type: toward zero, saturated, NaN gives 0.
+/// A float to an integer type: toward zero, saturated, NaN gives 0; Bool gives value != 0 (NaN is true).
 int64_t float_to_integer(DType type, double value);
 /// An i64 wrapped (not saturated) to the integer type `type`; Bool gives value != 0.
 int64_t wrap_integer(DType type, int64_t value);
