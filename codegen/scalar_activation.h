@@ -87,7 +87,7 @@ NormalTail<E> normal_tail(E& e, typename E::F a_unbounded) {
   const auto minus_half = e.constant(-0.5);
   const auto low = e.mul(square_low, minus_half);
   const auto reduced = reduce_exp(e, e.mul(square, minus_half), &low);
-  return {a, ratio, expm1_reduced(e, reduced.r), reduced.exponent};
+  return {a, ratio, expm1_reduced(e, reduced), reduced.exponent};
 }
 
 /// exp(-a^2 / 2) * factor.

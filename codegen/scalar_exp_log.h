@@ -10,15 +10,17 @@
 
 namespace mezzo::codegen {
 
-/// x = n ln 2 + r with |r| <= ln 2 / 2: `r`, the integral float `n`, and the integer n + 2 * bias.
+/// x = n ln 2 + r with |r| <= ln 2 / 2 and r = high + low: `high` is exact, `low` holds the rest of
+/// ln 2.
 template <class E>
 struct ExpReduction {
-  typename E::F r;
-  typename E::F n;
-  typename E::I exponent;
+  typename E::F high;
+  typename E::F low;
+  typename E::F n;         ///< integral float
+  typename E::I exponent;  ///< n + 2 * bias
 };
 
-/// Reduces `x + low`; x is within the range where n fits, NaN stays in `r`.
+/// Reduces x, or x + *low; x is within the range where n fits, NaN stays in `high`.
 template <ScalarEmitter E>
 ExpReduction<E> reduce_exp(E& e, typename E::F x, const typename E::F* low = nullptr) {
   const FloatFormat& format = format_of(e);
@@ -26,12 +28,12 @@ ExpReduction<E> reduce_exp(E& e, typename E::F x, const typename E::F* low = nul
   const auto shifted = e.fma(x, e.constant(0x1.71547652b82fep0), magic);  // 1 / ln 2
   const auto n = e.sub(shifted, magic);
   const auto minus_n = e.neg(n);
-  auto r = e.fma(minus_n, constant_by_width(e, 0x1.62e43p-1, 0x1.62e42fefa39efp-1), x);
-  r = e.fma(minus_n, constant_by_width(e, -0x1.05c61p-29, 0x1.abc9e3b39803fp-56), r);
-  if (low != nullptr) r = e.add(r, *low);
+  const auto high = e.fma(minus_n, constant_by_width(e, 0x1.62e43p-1, 0x1.62e42fefa39efp-1), x);
+  const auto ln2_low = constant_by_width(e, -0x1.05c61p-29, 0x1.abc9e3b39803fp-56);
+  const auto rest = low == nullptr ? e.mul(minus_n, ln2_low) : e.fma(minus_n, ln2_low, *low);
   const auto exponent =
       e.iadd(e.to_bits(shifted), e.iconstant(2 * format.bias - format.round_bits));
-  return {r, n, exponent};
+  return {high, rest, n, exponent};
 }
 
 /// value * 2^n in two steps, so that a subnormal result is rounded once.
@@ -47,13 +49,14 @@ typename E::F scale_by_exponent(E& e, typename E::F value, typename E::I exponen
 /// exp(r) - 1 for |r| <= ln 2 / 2: r + r^2 q(r), q minimax of degree 4 (f32, 2^-26.1) and 10 (f64,
 /// 2^-61.3).
 template <ScalarEmitter E>
-typename E::F expm1_reduced(E& e, typename E::F r) {
+typename E::F expm1_reduced(E& e, const ExpReduction<E>& reduced) {
+  const auto r = e.add(reduced.high, reduced.low);
   const auto q = polynomial(
       e, r, {0.49999997, 0.16666539, 0.041667756, 0.008367122, 0.0013835767},
       {0.5, 0.16666666666666677, 0.04166666666666669, 0.00833333333332178, 0.0013888888888887933,
        0.00019841269885282023, 2.480158729082125e-05, 2.7557245304957857e-06, 2.75573208206243e-07,
        2.5108610189287804e-08, 2.0896063823063514e-09});
-  return e.fma(e.mul(r, r), q, r);
+  return e.add(reduced.high, e.fma(e.mul(r, r), q, reduced.low));
 }
 
 /// x limited to where exp changes: below it exp is 0, above it infinity.
@@ -67,7 +70,7 @@ typename E::F clamp_exp(E& e, typename E::F x) {
 template <ScalarEmitter E>
 typename E::F dev_exp(E& e, typename E::F x) {
   const auto reduced = reduce_exp(e, clamp_exp(e, x));
-  const auto value = e.add(e.constant(1.0), expm1_reduced(e, reduced.r));
+  const auto value = e.add(e.constant(1.0), expm1_reduced(e, reduced));
   return scale_by_exponent(e, value, reduced.exponent);
 }
 
@@ -78,7 +81,7 @@ typename E::F dev_expm1(E& e, typename E::F x) {
   const FloatFormat& format = format_of(e);
   const auto bounded = at_most(e, at_least(e, x, narrow ? -18.0 : -39.0), narrow ? 89.0 : 710.0);
   const auto reduced = reduce_exp(e, bounded);
-  const auto p = expm1_reduced(e, reduced.r);
+  const auto p = expm1_reduced(e, reduced);
   // 2^(bias + 1) is no float: there scale by 2^bias, then by 2.
   const auto one = e.constant(1.0);
   const auto largest = e.constant(format.bias);
@@ -197,7 +200,7 @@ typename E::F dev_softplus(E& e, typename E::F x) {
   const auto zero = e.constant(0.0);
   const auto one = e.constant(1.0);
   const auto reduced = reduce_exp(e, clamp_exp(e, e.neg(e.abs(x))));
-  const auto above_one = expm1_reduced(e, reduced.r);
+  const auto above_one = expm1_reduced(e, reduced);
   const auto value = e.add(one, above_one);
   const auto error = e.sub(above_one, e.sub(value, one));
   const auto high = scale_by_exponent(e, value, reduced.exponent);

@@ -89,8 +89,7 @@ typename E::F dev_pow(E& e, typename E::F x, typename E::F y) {
   const auto bounded = clamp_exp(e, high);
   const auto bounded_low = e.select(e.eq(bounded, high), low, zero);
   const auto reduced = reduce_exp(e, bounded, &bounded_low);
-  const auto finite =
-      scale_by_exponent(e, e.add(one, expm1_reduced(e, reduced.r)), reduced.exponent);
+  const auto finite = scale_by_exponent(e, e.add(one, expm1_reduced(e, reduced)), reduced.exponent);
 
   const auto negative_y = e.lt(y, zero);
   auto magnitude = e.select(e.eq(a, zero), e.select(negative_y, inf, zero), finite);
