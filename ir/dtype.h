@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types and exact conversions of one element. Every rounding in Mezzo that is not made by a kernel is made
-// here: to nearest, ties to even, directly from the source to the target format.
+// Element types and exact conversions of one element. Every rounding in Mezzo that is not made by a
+// kernel is made here: to nearest, ties to even, directly from the source to the target format.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ double unit_roundoff(DType type);
 /// Largest finite value of a float type.
 double largest_finite(DType type);
 
-/// f16 and bf16 bit patterns from wider floats, one rounding; values at or beyond the limit become infinity, NaN stays
-/// NaN (quiet), subnormals are kept.
+/// f16 and bf16 bit patterns from wider floats, one rounding; values at or beyond the limit become
+/// infinity, NaN stays NaN (quiet), subnormals are kept.
 uint16_t f64_to_f16(double value);
 uint16_t f32_to_f16(float value);
 uint16_t f64_to_bf16(double value);
@@ -46,7 +46,8 @@ float bf16_to_f32(uint16_t bits);
 
 /// `value` rounded once to the float type `type` (f64 returns it unchanged).
 double round_to(DType type, double value);
-/// A float to an integer type: toward zero, saturated, NaN gives 0.
+/// A float to an integer type: toward zero, saturated, NaN gives 0; Bool gives value != 0 (NaN is
+/// true).
 int64_t float_to_integer(DType type, double value);
 /// An i64 wrapped (not saturated) to the integer type `type`; Bool gives value != 0.
 int64_t wrap_integer(DType type, int64_t value);

@@ -14,27 +14,31 @@ std::string caret_line(const std::string& source_line, int column) {
   // Tabs are kept, so that the caret stands under its column however wide a tab is shown.
   std::string out;
   for (int i = 0; i + 1 < column; ++i)
-    out += i < static_cast<int>(source_line.size()) && source_line[static_cast<size_t>(i)] == '\t' ? '\t' : ' ';
+    out += i < static_cast<int>(source_line.size()) && source_line[static_cast<size_t>(i)] == '\t'
+               ? '\t'
+               : ' ';
   return out + "^";
 }
 
 }  // namespace
 
 UserError::UserError(ir::Location location, const std::string& message, const std::string& hint)
-    : Error((location.known() ? ir::to_string(location) + ": error: " : "error: ") + message + note(hint)),
+    : Error((location.known() ? ir::to_string(location) + ": error: " : "error: ") + message +
+            note(hint)),
       location_(location),
       message_(message) {}
 
 ParseError::ParseError(const std::string& name, int line, int column, const std::string& message,
                        const std::string& source_line, const std::string& hint)
-    : Error(name + ":" + std::to_string(line) + ":" + std::to_string(column) + ": error: " + message + "\n" +
-            source_line + "\n" + caret_line(source_line, column) + note(hint)),
+    : Error(name + ":" + std::to_string(line) + ":" + std::to_string(column) + ": error: " +
+            message + "\n" + source_line + "\n" + caret_line(source_line, column) + note(hint)),
       line_(line),
       column_(column) {}
 
 InternalError::InternalError(const std::string& message, ir::Location ours)
-    : Error(message.starts_with("internal error") ? message
-                                                  : "internal error: " + message + " (" + ir::to_string(ours) + ")") {}
+    : Error(message.starts_with("internal error")
+                ? message
+                : "internal error: " + message + " (" + ir::to_string(ours) + ")") {}
 
 namespace ir {
 
@@ -49,7 +53,8 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
       row[0] = i + 1;
       for (size_t j = 0; j < candidate.size(); ++j) {
         size_t above = row[j + 1];
-        row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (word[i] == candidate[j] ? 0 : 1)});
+        row[j + 1] =
+            std::min({above + 1, row[j] + 1, diagonal + (word[i] == candidate[j] ? 0 : 1)});
         diagonal = above;
       }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four classes of error, by whose fault it is. Texts start in lower case, name both values that disagree and end
-// without a full stop; `note:` lines follow. A check without a message cannot be written.
+// The four classes of error, by whose fault it is. Texts start in lower case, name both values that
+// disagree and end without a full stop; `note:` lines follow. A check without a message cannot be
+// written.
 #pragma once
 
 #include <mezzo/ir/location.h>
@@ -18,8 +19,8 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The program that uses Mezzo asked for something that cannot be. Text: `FILE:LINE: error: OP: WHAT` and, if there
-/// is a hint, a line `note: HINT`.
+/// The program that uses Mezzo asked for something that cannot be. Text: `FILE:LINE: error: OP:
+/// WHAT` and, if there is a hint, a line `note: HINT`.
 class UserError : public Error {
  public:
   UserError(ir::Location location, const std::string& message, const std::string& hint = "");
@@ -32,7 +33,8 @@ class UserError : public Error {
   std::string message_;
 };
 
-/// A text that cannot be read. Text: `NAME:LINE:COLUMN: error: WHAT`, the line, a caret under the column.
+/// A text that cannot be read. Text: `NAME:LINE:COLUMN: error: WHAT`, the line, a caret under the
+/// column.
 class ParseError : public Error {
  public:
   /// `line` and `column` count from 1; `source_line` is the text of that line.
@@ -45,13 +47,15 @@ class ParseError : public Error {
   int line_, column_;
 };
 
-/// A fault of Mezzo. Text: `internal error after pass 'P': WHAT (FILE:LINE)` and the path of a reproducer, if written.
+/// A fault of Mezzo. Text: `internal error after pass 'P': WHAT (FILE:LINE)` and the path of a
+/// reproducer, if written.
 class InternalError : public Error {
  public:
   explicit InternalError(const std::string& message, ir::Location ours = ir::Location::here());
 };
 
-/// The machine, a driver or a toolkit refused. The text says what was asked, what there is and what to do.
+/// The machine, a driver or a toolkit refused. The text says what was asked, what there is and what
+/// to do.
 class DeviceError : public Error {
  public:
   using Error::Error;
@@ -59,7 +63,8 @@ class DeviceError : public Error {
 
 namespace ir {
 
-/// The entry of `known` nearest to `word` (edit distance at most 2 and less than half its length), or "".
+/// The entry of `known` nearest to `word` (edit distance at most 2 and less than half its length),
+/// or "".
 std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
 
 /// "; did you mean 'x'?" or "".
@@ -68,9 +73,10 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 }  // namespace ir
 
 /// Our own invariant. The message is built only when the check fails.
-#define MEZZO_CHECK(condition, message)                                 \
-  do {                                                                  \
-    if (!(condition)) [[unlikely]] throw ::mezzo::InternalError(message); \
+#define MEZZO_CHECK(condition, message)      \
+  do {                                       \
+    if (!(condition)) [[unlikely]]           \
+      throw ::mezzo::InternalError(message); \
   } while (false)
 
 }  // namespace mezzo

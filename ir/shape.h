@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes and tensor types: immutable plain values without allocation, so that a graph of a million values copies and
-// frees them for nothing.
+// Shapes and tensor types: immutable plain values without allocation, so that a graph of a million
+// values copies and frees them for nothing.
 #pragma once
 
 #include <mezzo/ir/dtype.h>
@@ -21,7 +21,8 @@ class Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims);
-  /// Throws UserError when there are more than kMaxRank axes, a negative length, or more than 2^62 elements.
+  /// Throws UserError when there are more than kMaxRank axes, a negative length, or more than 2^62
+  /// elements.
   explicit Shape(std::span<const int64_t> dims);
 
   int rank() const { return rank_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of a machine as plain data: what plans are chosen from and what a kernel's key contains. There is no thread
-// count here: plans and results do not depend on it.
+// Facts of a machine as plain data: what plans are chosen from and what a kernel's key contains.
+// There is no thread count here: plans and results do not depend on it.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct Target {
   /// Vector registers of the instruction set: 16 or 32.
   int vector_registers = 16;
   bool fma = false;
-  bool f16c = false;         // native f16 <-> f32 conversion
-  bool avx512bf16 = false;   // vdpbf16ps
+  bool f16c = false;        // native f16 <-> f32 conversion
+  bool avx512bf16 = false;  // vdpbf16ps
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 512 << 10;
   int64_t l3_bytes = 8 << 20;
@@ -41,8 +41,8 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
-/// `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `sm_75` ... `sm_121`; throws UserError naming the known ones.
-/// `native` is resolved by codegen, which can ask the machine.
+/// `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `sm_75` ... `sm_121`; throws UserError naming the known
+/// ones. `native` is resolved by codegen, which can ask the machine.
 Target target_by_name(const std::string& name);
 
 /// One line that pins the target in keys and texts: equal texts, equal targets.

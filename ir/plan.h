@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Typed view of the attributes of a kernel and of its plan. A plan depends on shapes and Target
+// only, never on the number of threads; all work is divided into `tasks` of equal meaning that may
+// run in any order and on any thread.
+#pragma once
+
+#include <mezzo/ir/graph.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace mezzo::ir {
+
+enum class Family : uint8_t {
+#define FAMILY(Kind, name, summary) Kind,
+#include <mezzo/ir/kernel_families.def>
+#undef FAMILY
+};
+
+const char* to_string(Family family);
+std::optional<Family> parse_family(std::string_view text);
+/// The attribute `family` of a kernel op.
+Family family_of(const Op& kernel);
+
+/// What `plan-kernels` chooses. Fields that a family does not use stay 0 and are not printed.
+struct Plan {
+  int64_t vector = 0;   // elements of the widest type a register or thread handles at once
+  int64_t unroll = 0;   // vectors in flight
+  int64_t tasks = 1;    // independent pieces of work
+  int64_t grain = 0;    // elementwise: elements a task; rows: rows a task; columns: columns a task
+  int64_t threads = 0;  // CUDA: threads a block
+  // matmul
+  int64_t mr = 0, nr = 0;          // register tile
+  int64_t mc = 0, nc = 0, kc = 0;  // cache blocks
+  int64_t slices = 0;              // split of K, added in ascending order
+  int64_t scratch = 0;             // bytes a thread
+  int64_t workspace = 0;           // bytes shared by all tasks
+  std::string reason;              // why, in words
+
+  static Plan from(const Attrs& attrs);
+  Attrs to_attrs() const;
+};
+
+}  // namespace mezzo::ir

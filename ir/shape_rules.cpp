@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common part of the shape rules: attribute schemas, elementwise ops, and the dispatch to the
+// rule of a row.
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/shape_rules.h>
+
+namespace mezzo::ir {
+
+void InferContext::fail(const std::string& message, const std::string& hint) const {
+  const OpInfo& info = op_info(kind);
+  std::string types;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (i) types += ", ";
+    size_t name = std::min(i, info.operands.empty() ? 0 : info.operands.size() - 1);
+    if (!info.operands.empty()) types += info.operands[name] + " ";
+    types += to_string(operands[i]);
+  }
+  throw UserError(
+      location, std::string(info.name) + ": " + message + (types.empty() ? "" : " (" + types + ")"),
+      hint);
+}
+
+int normalize_axis(const InferContext& context, int64_t axis, int rank) {
+  int64_t from_start = axis < 0 ? axis + rank : axis;
+  if (from_start < 0 || from_start >= rank)
+    context.fail("axis " + std::to_string(axis) + " is out of range for rank " +
+                 std::to_string(rank));
+  return static_cast<int>(from_start);
+}
+
+Shape reduced_shape(const Shape& shape, std::span<const int64_t> axes, bool keepdims) {
+  bool reduced[kMaxRank] = {};
+  for (int64_t axis : axes) reduced[axis] = true;
+  std::vector<int64_t> dims;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (!reduced[i])
+      dims.push_back(shape[i]);
+    else if (keepdims)
+      dims.push_back(1);
+  }
+  return Shape(std::span<const int64_t>(dims));
+}
+
+namespace {
+
+const char* kind_text(AttrKind kind) {
+  constexpr const char* kTexts[] = {
+      "an integer",         "a float",          "true or false", "a string", "an element type",
+      "a list of integers", "a list of floats", "a constant",    "a symbol", "a value"};
+  return kTexts[static_cast<size_t>(kind)];
+}
+
+bool all_of_kind(const Attr& attr, auto accept) {
+  if (!attr.is<AttrList>()) return false;
+  for (const Attr& item : attr.as<AttrList>())
+    if (!accept(item)) return false;
+  return true;
+}
+
+bool is_number(const Attr& attr) {
+  return attr.is<int64_t>() || attr.is<double>() || attr.is<bool>() || attr.is<Bits>();
+}
+
+bool fits(const Attr& attr, AttrKind kind) {
+  switch (kind) {
+    case AttrKind::Int:
+      return attr.is<int64_t>();
+    case AttrKind::Float:
+      return attr.is<double>();
+    case AttrKind::Bool:
+      return attr.is<bool>();
+    case AttrKind::String:
+      return attr.is<std::string>();
+    case AttrKind::Type:
+      return attr.is<DType>();
+    case AttrKind::Ints:
+      return all_of_kind(attr, [](const Attr& item) { return item.is<int64_t>(); });
+    case AttrKind::Floats:
+      return all_of_kind(attr, [](const Attr& item) { return item.is<double>(); });
+    case AttrKind::Scalar:
+      return is_number(attr) || attr.is<Resource>() || all_of_kind(attr, is_number);
+    case AttrKind::Symbol:
+      return attr.is<Symbol>();
+    case AttrKind::Value:
+      return attr.is<ValueRef>();
+  }
+  return false;
+}
+
+void check_attributes(const InferContext& context) {
+  const OpInfo& info = op_info(context.kind);
+  for (const auto& [name, value] : context.attrs) {
+    const AttrInfo* known = info.attribute(name);
+    if (!known) {
+      if (context.kind == OpKind::Kernel) continue;
+      std::vector<std::string> names;
+      for (const AttrInfo& each : info.attributes) names.push_back(each.name);
+      context.fail("unknown attribute '" + std::string(name) + "'" + did_you_mean(name, names));
+    }
+    if (!fits(value, known->kind))
+      context.fail("attribute '" + std::string(name) + "' must be " + kind_text(known->kind));
+  }
+  for (const AttrInfo& known : info.attributes)
+    if (known.required && !context.attrs.has(known.name))
+      context.fail("attribute '" + std::string(known.name) + "' is missing");
+}
+
+void check_operand_count(const InferContext& context) {
+  const OpInfo& info = op_info(context.kind);
+  int count = static_cast<int>(context.operands.size());
+  if (count < info.min_operands || (info.max_operands >= 0 && count > info.max_operands)) {
+    std::string expected = std::to_string(info.min_operands);
+    if (info.max_operands < 0)
+      expected = "at least " + expected;
+    else if (info.max_operands != info.min_operands)
+      expected += " to " + std::to_string(info.max_operands);
+    context.fail("takes " + expected + " operands, not " + std::to_string(count));
+  }
+}
+
+std::string entering(TypeRule rule) {
+  switch (rule) {
+    case TypeRule::SameFloat:
+    case TypeRule::PredicateFloat:
+      return "a float type";
+    case TypeRule::SameNumber:
+    case TypeRule::PredicateNumber:
+      return "a float or integer type";
+    case TypeRule::SameInteger:
+      return "an integer type";
+    case TypeRule::Logical:
+      return "bool";
+    default:
+      return "any type";
+  }
+}
+
+bool may_enter(TypeRule rule, DType type) {
+  switch (rule) {
+    case TypeRule::SameFloat:
+    case TypeRule::PredicateFloat:
+      return is_float(type);
+    case TypeRule::SameNumber:
+    case TypeRule::PredicateNumber:
+      return type != DType::Bool;
+    case TypeRule::SameInteger:
+      return is_integer(type);
+    case TypeRule::Logical:
+      return type == DType::Bool;
+    default:
+      return true;
+  }
+}
+
+Shape broadcast_operands(const InferContext& context) {
+  Shape shape = context.operands[0].shape;
+  for (const Type& type : context.operands.subspan(1)) {
+    std::optional<Shape> both = broadcast(shape, type.shape);
+    if (!both)
+      context.fail("shapes do not broadcast, " + to_string(Type(type.dtype, shape)) + " and " +
+                       to_string(type),
+                   "axes are matched from the last one; each pair must be equal or one of them 1");
+    shape = *both;
+  }
+  return shape;
+}
+
+std::vector<Type> infer_elementwise(const InferContext& context) {
+  TypeRule rule = op_info(context.kind).types;
+  if (context.operands.empty()) context.fail("takes at least 1 operand, not 0");
+  Shape shape = broadcast_operands(context);
+  if (rule == TypeRule::Cast) {
+    if (context.declared.size() != 1) context.fail("needs its result type");
+    return {Type(context.declared[0].dtype, shape)};
+  }
+  size_t first = 0;
+  if (rule == TypeRule::Select) {
+    if (context.operands[0].dtype != DType::Bool)
+      context.fail(std::string("condition must be bool, not ") +
+                   to_string(context.operands[0].dtype));
+    first = 1;
+  }
+  DType dtype = context.operands[first].dtype;
+  for (const Type& type : context.operands.subspan(first)) {
+    if (type.dtype != dtype)
+      context.fail(std::string("element types differ, ") + to_string(dtype) + " and " +
+                       to_string(type.dtype),
+                   "only `cast` changes an element type");
+    if (!may_enter(rule, type.dtype))
+      context.fail("takes " + entering(rule) + ", not " + to_string(type.dtype));
+  }
+  bool predicate = rule == TypeRule::PredicateFloat || rule == TypeRule::PredicateNumber ||
+                   rule == TypeRule::PredicateAny;
+  return {Type(predicate ? DType::Bool : dtype, shape)};
+}
+
+}  // namespace
+
+std::vector<Type> infer_types(const InferContext& context) {
+  check_attributes(context);
+  check_operand_count(context);
+  switch (context.kind) {
+#define ELEMENTWISE(Kind, ...) \
+  case OpKind::Kind:           \
+    return infer_elementwise(context);
+#define STRUCTURAL(Kind, name, operands, results, shape, ...) \
+  case OpKind::Kind:                                          \
+    return infer_##shape(context);
+#define COMPOSITE(Kind, name, operands, results, shape, ...) \
+  case OpKind::Kind:                                         \
+    return infer_##shape(context);
+#include <mezzo/ir/ops.def>
+  }
+  return {};
+}
+
+}  // namespace mezzo::ir

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Result types of ops from operand types and attributes: the one place where shape and element type
+// errors are found, for the DSL, the parser, the passes and the verifier alike.
+#pragma once
+
+#include <mezzo/ir/graph.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mezzo::ir {
+
+/// What a rule may look at.
+struct InferContext {
+  OpKind kind;
+  std::span<const Type> operands;
+  const Attrs& attrs;
+  /// The result types that the text or the creator states; may be empty where the rule can tell by
+  /// itself. Ops with the trait ChosenType take their element type from here.
+  std::span<const Type> declared;
+  /// Where `gradient` finds its function; may be null for every other op.
+  const Module* module = nullptr;
+  Location location;
+
+  /// Throws UserError `OP: MESSAGE (NAME tensor<...>, ...)` with the operands' names and types.
+  [[noreturn]] void fail(const std::string& message, const std::string& hint = "") const;
+  /// An attribute or its default.
+  std::vector<int64_t> ints(std::string_view name) const { return attrs.get_ints(name); }
+};
+
+/// Result types; throws UserError. Attributes are checked against the table first (unknown name,
+/// wrong kind, missing).
+std::vector<Type> infer_types(const InferContext& context);
+
+/// `axis` counted from the end when negative; throws UserError when out of range for `rank`.
+int normalize_axis(const InferContext& context, int64_t axis, int rank);
+
+#define ELEMENTWISE(...)
+#define STRUCTURAL(Kind, name, operands, results, shape, ...) \
+  std::vector<Type> infer_##shape(const InferContext&);
+#define COMPOSITE(Kind, name, operands, results, shape, ...) \
+  std::vector<Type> infer_##shape(const InferContext&);
+#include <mezzo/ir/ops.def>
+
+/// Shape of reducing `axes` of `shape`.
+Shape reduced_shape(const Shape& shape, std::span<const int64_t> axes, bool keepdims);
+
+}  // namespace mezzo::ir

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape rules of movement, reductions, products, losses, random numbers and the ops of the training
+// step.
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/shape_rules.h>
+
+#include <algorithm>
+
+namespace mezzo::ir {
+
+namespace {
+
+std::string list_text(std::span<const int64_t> values) {
+  std::string out = "[";
+  for (size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + std::to_string(values[i]);
+  return out + "]";
+}
+
+void expect_float(const InferContext& context, int operand) {
+  DType dtype = context.operands[static_cast<size_t>(operand)].dtype;
+  if (!is_float(dtype)) context.fail(std::string("takes a float type, not ") + to_string(dtype));
+}
+
+void expect_type(const InferContext& context, size_t operand, const Type& wanted) {
+  if (!(context.operands[operand] == wanted))
+    context.fail(op_info(context.kind)
+                     .operands[std::min(operand, op_info(context.kind).operands.size() - 1)] +
+                 " must be " + to_string(wanted) + ", not " + to_string(context.operands[operand]));
+}
+
+const Type& declared(const InferContext& context) {
+  if (context.declared.size() != 1) context.fail("needs its result type");
+  return context.declared[0];
+}
+
+/// Reduced axes: sorted, in range, without repetition.
+void check_axes(const InferContext& context, const std::vector<int64_t>& axes, int rank) {
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] < 0 || axes[i] >= rank)
+      context.fail("axis " + std::to_string(axes[i]) + " is out of range for rank " +
+                   std::to_string(rank));
+    if (i && axes[i] <= axes[i - 1])
+      context.fail("axes must ascend without repetition, not " + list_text(axes));
+  }
+}
+
+void check_length(const InferContext& context, const char* name, size_t size, int rank) {
+  if (size != static_cast<size_t>(rank))
+    context.fail(std::string(name) + " has " + std::to_string(size) + " entries for rank " +
+                 std::to_string(rank));
+}
+
+}  // namespace
+
+std::vector<Type> infer_declared(const InferContext& context) {
+  if (context.kind == OpKind::Kernel) return {context.declared.begin(), context.declared.end()};
+  const Type& type = declared(context);
+  if (context.kind == OpKind::Constant) {
+    const Attr* value = context.attrs.find("value");
+    if (value->is<AttrList>() &&
+        static_cast<int64_t>(value->as<AttrList>().size()) != type.elements())
+      context.fail("value has " + std::to_string(value->as<AttrList>().size()) + " elements for " +
+                   to_string(type));
+  }
+  if (context.kind == OpKind::Iota) {
+    if (type.dtype == DType::Bool) context.fail("takes a float or integer type, not bool");
+    normalize_axis(context, context.attrs.get_int("axis"), type.rank());
+  }
+  return {type};
+}
+
+std::vector<Type> infer_none(const InferContext&) { return {}; }
+
+std::vector<Type> infer_same(const InferContext& context) {
+  for (size_t i = 0; i < context.operands.size(); ++i) {
+    expect_float(context, static_cast<int>(i));
+    if (!(context.operands[i] == context.operands[0]))
+      context.fail("types differ, " + to_string(context.operands[0]) + " and " +
+                   to_string(context.operands[i]));
+  }
+  int rank = context.operands[0].rank();
+  int64_t axis = context.attrs.get_int("axis");
+  if (axis < 0 || axis >= rank)
+    context.fail("axis " + std::to_string(axis) + " is out of range for rank " +
+                 std::to_string(rank));
+  return {context.operands[0]};
+}
+
+std::vector<Type> infer_broadcast_to(const InferContext& context) {
+  std::vector<int64_t> dims = context.ints("shape");
+  Shape shape{std::span<const int64_t>(dims)};
+  std::optional<Shape> both = broadcast(context.operands[0].shape, shape);
+  if (!both || !(*both == shape)) context.fail("cannot broadcast to shape " + list_text(dims));
+  return {context.operands[0].with(shape)};
+}
+
+std::vector<Type> infer_reshape(const InferContext& context) {
+  std::vector<int64_t> dims = context.ints("shape");
+  Shape shape{std::span<const int64_t>(dims)};
+  if (shape.elements() != context.operands[0].elements())
+    context.fail("cannot reshape " + std::to_string(context.operands[0].elements()) +
+                 " elements to shape " + list_text(dims) + " of " +
+                 std::to_string(shape.elements()));
+  return {context.operands[0].with(shape)};
+}
+
+std::vector<Type> infer_transpose(const InferContext& context) {
+  const Type& type = context.operands[0];
+  std::vector<int64_t> perm = context.ints("perm");
+  check_length(context, "perm", perm.size(), type.rank());
+  std::vector<int64_t> sorted = perm, dims;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i)
+    if (sorted[i] != static_cast<int64_t>(i))
+      context.fail("perm " + list_text(perm) + " is not a permutation");
+  for (int64_t axis : perm) dims.push_back(type.shape[static_cast<int>(axis)]);
+  return {type.with(Shape(std::span<const int64_t>(dims)))};
+}
+
+std::vector<Type> infer_slice(const InferContext& context) {
+  const Type& type = context.operands[0];
+  std::vector<int64_t> starts = context.ints("starts"), ends = context.ints("ends"),
+                       steps = context.ints("steps");
+  check_length(context, "starts", starts.size(), type.rank());
+  check_length(context, "ends", ends.size(), type.rank());
+  check_length(context, "steps", steps.size(), type.rank());
+  std::vector<int64_t> dims;
+  for (int i = 0; i < type.rank(); ++i) {
+    size_t axis = static_cast<size_t>(i);
+    if (starts[axis] < 0 || starts[axis] > ends[axis] || ends[axis] > type.shape[i] ||
+        steps[axis] < 1)
+      context.fail("slice " + std::to_string(starts[axis]) + ":" + std::to_string(ends[axis]) +
+                   ":" + std::to_string(steps[axis]) + " does not fit axis " + std::to_string(i) +
+                   " of length " + std::to_string(type.shape[i]));
+    dims.push_back((ends[axis] - starts[axis] + steps[axis] - 1) / steps[axis]);
+  }
+  return {type.with(Shape(std::span<const int64_t>(dims)))};
+}
+
+std::vector<Type> infer_pad(const InferContext& context) {
+  const Type& type = context.operands[0];
+  std::vector<int64_t> low = context.ints("low"), high = context.ints("high"),
+                       interior = context.ints("interior");
+  check_length(context, "low", low.size(), type.rank());
+  check_length(context, "high", high.size(), type.rank());
+  check_length(context, "interior", interior.size(), type.rank());
+  std::vector<int64_t> dims;
+  for (int i = 0; i < type.rank(); ++i) {
+    size_t axis = static_cast<size_t>(i);
+    if (low[axis] < 0 || high[axis] < 0 || interior[axis] < 0)
+      context.fail("padding must not be negative");
+    dims.push_back(low[axis] + type.shape[i] +
+                   std::max<int64_t>(0, type.shape[i] - 1) * interior[axis] + high[axis]);
+  }
+  return {type.with(Shape(std::span<const int64_t>(dims)))};
+}
+
+std::vector<Type> infer_reduce(const InferContext& context) {
+  const Type& type = context.operands[0];
+  std::vector<int64_t> axes = context.ints("axes");
+  check_axes(context, axes, type.rank());
+  if (context.kind == OpKind::Mean) expect_float(context, 0);
+  bool extremum = context.kind == OpKind::Max || context.kind == OpKind::Min;
+  if (extremum && type.dtype == DType::Bool)
+    context.fail("takes a float or integer type, not bool");
+  Shape shape = reduced_shape(type.shape, axes, context.attrs.get_bool("keepdims"));
+  if (extremum && type.elements() == 0 && shape.elements() > 0)
+    context.fail(std::string(op_info(context.kind).name) + " of no elements has no value",
+                 "give the reduced axes a length of at least 1");
+  DType dtype = type.dtype == DType::Bool ? DType::I64 : type.dtype;
+  return {Type(dtype, shape)};
+}
+
+std::vector<Type> infer_argmax(const InferContext& context) {
+  const Type& type = context.operands[0];
+  if (type.dtype == DType::Bool) context.fail("takes a float or integer type, not bool");
+  int64_t axis = context.attrs.get_int("axis");
+  check_axes(context, {axis}, type.rank());
+  Shape shape = reduced_shape(type.shape, std::span<const int64_t>(&axis, 1),
+                              context.attrs.get_bool("keepdims"));
+  if (type.elements() == 0 && shape.elements() > 0)
+    context.fail("argmax of no elements has no value");
+  return {Type(DType::I32, shape)};
+}
+
+std::vector<Type> infer_matmul(const InferContext& context) {
+  const Type &a = context.operands[0], &b = context.operands[1];
+  expect_float(context, 0);
+  expect_float(context, 1);
+  if (a.dtype != b.dtype)
+    context.fail(
+        std::string("element types differ, ") + to_string(a.dtype) + " and " + to_string(b.dtype),
+        "only `cast` changes an element type");
+  if (a.rank() < 2 || b.rank() < 2) context.fail("takes operands of rank 2 or more");
+  bool ta = context.attrs.get_bool("transpose_a"), tb = context.attrs.get_bool("transpose_b");
+  int64_t m = a.shape[a.rank() - (ta ? 1 : 2)], ka = a.shape[a.rank() - (ta ? 2 : 1)];
+  int64_t kb = b.shape[b.rank() - (tb ? 1 : 2)], n = b.shape[b.rank() - (tb ? 2 : 1)];
+  if (ka != kb)
+    context.fail("inner sizes differ, " + std::to_string(ka) + " and " + std::to_string(kb));
+  Shape batch_a(a.shape.dims().first(static_cast<size_t>(a.rank() - 2)));
+  Shape batch_b(b.shape.dims().first(static_cast<size_t>(b.rank() - 2)));
+  std::optional<Shape> batch = broadcast(batch_a, batch_b);
+  if (!batch) context.fail("batch axes do not broadcast");
+  DType wide = a.dtype == DType::F64 ? DType::F64 : DType::F32;
+  DType dtype = context.declared.empty() ? a.dtype : context.declared[0].dtype;
+  if (dtype != a.dtype && dtype != wide)
+    context.fail(std::string("gives ") + to_string(a.dtype) + " or " + to_string(wide) + ", not " +
+                 to_string(dtype));
+  Shape shape = batch->inserted(batch->rank(), m);
+  return {Type(dtype, shape.inserted(shape.rank(), n))};
+}
+
+namespace {
+
+/// Logits [..., classes] and i32 labels [...].
+void check_labels(const InferContext& context) {
+  const Type &logits = context.operands[0], &labels = context.operands[1];
+  expect_float(context, 0);
+  if (logits.rank() < 1) context.fail("logits need a class axis");
+  if (labels.dtype != DType::I32)
+    context.fail(std::string("labels must be i32, not ") + to_string(labels.dtype),
+                 "labels are class indices; cast them to i32");
+  if (!(labels.shape == logits.shape.without(logits.rank() - 1)))
+    context.fail("labels must have the shape of logits without the class axis",
+                 "for one-hot targets take argmax over the class axis first");
+  std::string reduce = context.attrs.get_string("reduce", "mean");
+  if (reduce != "mean" && reduce != "sum" && reduce != "none")
+    context.fail("reduce must be \"mean\", \"sum\" or \"none\", not \"" + reduce + "\"");
+  double smoothing = context.attrs.get_float("label_smoothing", 0.0);
+  if (!(smoothing >= 0 && smoothing <= 1)) context.fail("label_smoothing must lie in [0, 1]");
+}
+
+Type loss_type(const InferContext& context) {
+  const Type& logits = context.operands[0];
+  bool each = context.attrs.get_string("reduce", "mean") == "none";
+  return logits.with(each ? context.operands[1].shape : Shape());
+}
+
+}  // namespace
+
+std::vector<Type> infer_cross_entropy(const InferContext& context) {
+  check_labels(context);
+  return {loss_type(context)};
+}
+
+std::vector<Type> infer_cross_entropy_grad(const InferContext& context) {
+  check_labels(context);
+  expect_type(context, 2, loss_type(context));
+  return {context.operands[0]};
+}
+
+std::vector<Type> infer_random(const InferContext& context) {
+  expect_type(context, 0, Type(DType::I64, {2}));
+  if (context.operands.size() > 1) expect_type(context, 1, Type(DType::I64, {}));
+  const Type& type = declared(context);
+  if (!is_float(type.dtype))
+    context.fail(std::string("gives a float type, not ") + to_string(type.dtype));
+  return {type};
+}
+
+std::vector<Type> infer_rng_advance(const InferContext& context) {
+  expect_type(context, 0, Type(DType::I64, {2}));
+  return {context.operands[0]};
+}
+
+std::vector<Type> infer_gradient(const InferContext& context) {
+  MEZZO_CHECK(context.module, "gradient needs its module");
+  const std::string& name = context.attrs.find("func")->as<Symbol>().name;
+  Function* function = context.module->function(name);
+  if (!function) context.fail("there is no function @" + name);
+  bool seed = context.attrs.get_bool("seed");
+  size_t count = context.operands.size() - (seed && !context.operands.empty() ? 1 : 0);
+  if (count != static_cast<size_t>(function->num_parameters()))
+    context.fail("@" + name + " takes " + std::to_string(function->num_parameters()) +
+                 " operands, not " + std::to_string(count));
+  for (size_t i = 0; i < count; ++i)
+    if (!(context.operands[i] == function->parameter(static_cast<int>(i)).type()))
+      context.fail("operand " + std::to_string(i) + " of @" + name + " must be " +
+                   to_string(function->parameter(static_cast<int>(i)).type()) + ", not " +
+                   to_string(context.operands[i]));
+  std::vector<Type> types;
+  for (Value value : function->results()) types.push_back(value.type());
+  if (types.empty() || types[0].rank() != 0 || !is_float(types[0].dtype))
+    context.fail("the first result of @" + name + " must be a float scalar, the loss");
+  for (int64_t index : context.ints("wrt")) {
+    if (index < 0 || index >= static_cast<int64_t>(count))
+      context.fail("wrt " + std::to_string(index) + " is out of range for " +
+                   std::to_string(count) + " operands");
+    Type type = context.operands[static_cast<size_t>(index)];
+    if (!is_float(type.dtype))
+      context.fail("wrt " + std::to_string(index) + " is not of a float type");
+    types.push_back(is_16bit(type.dtype) ? type.with(DType::F32) : type);
+  }
+  return types;
+}
+
+std::vector<Type> infer_all_finite(const InferContext& context) {
+  for (size_t i = 0; i < context.operands.size(); ++i) expect_float(context, static_cast<int>(i));
+  return {Type(DType::Bool, {})};
+}
+
+std::vector<Type> infer_verdict(const InferContext& context) {
+  expect_type(context, 0, Type(DType::Bool, {}));
+  return {Type(DType::I32, {})};
+}
+
+std::vector<Type> infer_scale_update(const InferContext& context) {
+  expect_type(context, 0, Type(DType::F32, {}));
+  expect_type(context, 1, Type(DType::I32, {}));
+  expect_type(context, 2, Type(DType::I32, {}));
+  return {context.operands[0], context.operands[1]};
+}
+
+namespace {
+
+/// w, and dw of the same shape (f32, or f64 for f64).
+void check_update(const InferContext& context) {
+  const Type& w = context.operands[0];
+  expect_float(context, 0);
+  expect_type(context, 1, w.dtype == DType::F64 ? w : w.with(DType::F32));
+}
+
+}  // namespace
+
+std::vector<Type> infer_sgd(const InferContext& context) {
+  check_update(context);
+  const Type& w = context.operands[0];
+  bool momentum = context.attrs.get_float("momentum", 0.0) != 0;
+  size_t fixed = momentum ? 4 : 3;
+  if (context.operands.size() < fixed || context.operands.size() > fixed + 1)
+    context.fail("takes w, dw, lr" + std::string(momentum ? ", velocity" : "") +
+                 " and optionally ok");
+  expect_type(context, 2, Type(DType::F32, {}));
+  if (momentum) expect_type(context, 3, context.operands[1]);
+  if (context.operands.size() == fixed + 1) expect_type(context, fixed, Type(DType::Bool, {}));
+  return momentum ? std::vector<Type>{w, context.operands[3]} : std::vector<Type>{w};
+}
+
+std::vector<Type> infer_adam(const InferContext& context) {
+  check_update(context);
+  expect_type(context, 2, context.operands[1]);
+  expect_type(context, 3, context.operands[1]);
+  expect_type(context, 4, Type(DType::I32, {}));
+  expect_type(context, 5, Type(DType::F32, {}));
+  if (context.operands.size() == 7) expect_type(context, 6, Type(DType::Bool, {}));
+  return {context.operands[0], context.operands[2], context.operands[3]};
+}
+
+}  // namespace mezzo::ir
