@@ -111,6 +111,20 @@ typename E::F at_least(E& e, typename E::F x, double limit) {
   return e.select(e.gt(bound, x), bound, x);
 }
 
+/// An unevaluated sum high + low, |low| at most about a step of high.
+template <class E>
+struct FloatPair {
+  typename E::F high;
+  typename E::F low;
+};
+
+/// a + b for |a| >= |b| or a = 0, with the error of the sum.
+template <ScalarEmitter E>
+FloatPair<E> fast_two_sum(E& e, typename E::F a, typename E::F b) {
+  const auto sum = e.add(a, b);
+  return {sum, e.sub(b, e.sub(sum, a))};
+}
+
 /// The sign bit of x alone.
 template <ScalarEmitter E>
 typename E::I sign_bit(E& e, typename E::F x) {

@@ -7,20 +7,6 @@
 
 namespace mezzo::codegen {
 
-/// An unevaluated sum high + low, |low| at most about a step of high.
-template <class E>
-struct FloatPair {
-  typename E::F high;
-  typename E::F low;
-};
-
-/// a + b for |a| >= |b| or a = 0, with the error of the sum.
-template <ScalarEmitter E>
-FloatPair<E> fast_two_sum(E& e, typename E::F a, typename E::F b) {
-  const auto sum = e.add(a, b);
-  return {sum, e.sub(b, e.sub(sum, a))};
-}
-
 /// The product of two pairs.
 template <ScalarEmitter E>
 FloatPair<E> multiply(E& e, const FloatPair<E>& a, const FloatPair<E>& b) {
