@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules and kernel frames: structured control flow over IRBuilder.
+#include <mezzo/codegen/llvm/module_builder.h>
+
+#include <mezzo/ir/error.h>
+
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
-#include <mezzo/codegen/llvm/module_builder.h>
-#include <mezzo/ir/error.h>
 
 #include <map>
 

@@ -2,6 +2,12 @@
 // Compilation by a light pipeline (emitters write vector code already, so the loop and vectoriser
 // passes of O3 would only cost time) and loading by LLJIT. Kernels may call nothing but memory
 // moves and the conversion helpers below.
+#include <mezzo/codegen/llvm/orc.h>
+
+#include <mezzo/codegen/llvm/module_builder.h>
+#include <mezzo/ir/dtype.h>
+#include <mezzo/ir/error.h>
+
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
@@ -17,10 +23,6 @@
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
-#include <mezzo/codegen/llvm/module_builder.h>
-#include <mezzo/codegen/llvm/orc.h>
-#include <mezzo/ir/dtype.h>
-#include <mezzo/ir/error.h>
 
 #include <atomic>
 #include <bit>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host facts come from CPUID through LLVM (features, never the model name) and from sysfs (cache
 // sizes).
+#include <mezzo/codegen/llvm/support.h>
+
 #include <llvm/ADT/StringMap.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/TargetParser/Host.h>
-#include <mezzo/codegen/llvm/support.h>
 
 #include <algorithm>
 #include <fstream>
