@@ -4,7 +4,7 @@ cmake_minimum_required(VERSION 3.24)
 set(tree ${CMAKE_CURRENT_BINARY_DIR}/broken_tree)
 file(REMOVE_RECURSE ${tree})
 
-# expect(SCRIPT): the script accepts the tree. expect(SCRIPT TEXT...): it refuses, and each TEXT is in what it says.
+# expect(SCRIPT): the script accepts the tree. expect(SCRIPT TEXT...): it refuses and says each TEXT.
 function(expect script)
   execute_process(COMMAND ${CMAKE_COMMAND} -D ROOT=${tree} -P ${CMAKE_CURRENT_LIST_DIR}/${script}
     RESULT_VARIABLE result ERROR_VARIABLE said)
