@@ -34,6 +34,7 @@
 #include <mezzo/passes/autodiff.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/passes/decompose.h>
 #include <mezzo/passes/pass.h>
 #include <mezzo/passes/training_step.h>
 
@@ -294,9 +295,36 @@ ir::ValueMap inline_body(Function& source, Op* gradient) {
   return map;
 }
 
+/// A copy of `source` in which ops that are differentiated by their parts are taken apart; null
+/// when there are none.
+Function* take_parts(Function& source) {
+  auto by_parts = [](const Op& op) { return gradient_rule(op.kind()) == &grad_parts; };
+  if (std::none_of(source.body().begin(), source.body().end(), by_parts)) return nullptr;
+  Function* copy = source.module()->add_function(source.name() + ".parts");
+  ir::ValueMap map;
+  for (Value parameter : source.parameters())
+    map[parameter.def()] = copy->add_parameter(parameter.type(), parameter.name());
+  Builder builder(copy->body());
+  for (Op& op : source.body()) {
+    if (!by_parts(op)) {
+      ir::clone_op(op, copy->body(), nullptr, map);
+      continue;
+    }
+    std::vector<Value> operands;
+    for (Value value : op.operands()) operands.push_back(map.at(value.def()));
+    builder.derive_from(&op);
+    std::vector<Value> results = decompose_composite({op.kind(), operands, op.attrs()}, builder);
+    for (size_t i = 0; i < results.size(); ++i)
+      map[op.result(static_cast<int>(i)).def()] = results[i];
+  }
+  return copy;
+}
+
 void expand(Op* gradient, PassContext& context) {
   ir::Module& module = *gradient->module();
-  Function& source = *module.function(gradient->attrs().find("func")->as<ir::Symbol>().name);
+  Function& whole = *module.function(gradient->attrs().find("func")->as<ir::Symbol>().name);
+  Function* parts = take_parts(whole);
+  Function& source = parts ? *parts : whole;
   std::vector<int64_t> wrt = gradient->ints_attr("wrt");
   int first = num_function_results(*gradient);
   ir::ValueMap map = inline_body(source, gradient);
@@ -334,6 +362,7 @@ void expand(Op* gradient, PassContext& context) {
     outer.replace_all_uses_with(inner);
   }
   gradient->erase();
+  if (parts) module.erase_function(parts);
   for (Value zeros : without_path) leave_out_updates(zeros);
 }
 
@@ -425,7 +454,9 @@ bool autodiff(ir::Module& module, PassContext& context) {
   for (const TrainingStep& step : find_training_steps(module)) assign_roles(step);
   bool changed = module.stage() != ir::Stage::Differentiated;
   Expander expander(context);
-  for (const auto& function : module.functions()) changed |= expander.run(function.get());
+  std::vector<Function*> functions;  // scratch functions come and go meanwhile
+  for (const auto& function : module.functions()) functions.push_back(function.get());
+  for (Function* function : functions) changed |= expander.run(function);
   module.set_stage(ir::Stage::Differentiated);
   return changed;
 }
