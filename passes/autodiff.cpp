@@ -299,7 +299,9 @@ ir::ValueMap inline_body(Function& source, Op* gradient) {
 /// when there are none.
 Function* take_parts(Function& source) {
   auto by_parts = [](const Op& op) { return gradient_rule(op.kind()) == &grad_parts; };
-  if (std::none_of(source.body().begin(), source.body().end(), by_parts)) return nullptr;
+  bool any = false;
+  for (const Op& op : source.body()) any = any || by_parts(op);
+  if (!any) return nullptr;
   Function* copy = source.module()->add_function(source.name() + ".parts");
   ir::ValueMap map;
   for (Value parameter : source.parameters())
