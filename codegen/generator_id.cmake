@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Script: writes OUTPUT, a header with MEZZO_GENERATOR_ID, the SHA-256 over names and contents of the sources in FOLDER.
+# Script: writes OUTPUT, a header with MEZZO_GENERATOR_ID, the SHA-256 over names and contents of
+# the sources in FOLDER.
 cmake_minimum_required(VERSION 3.24)
 file(GLOB_RECURSE files LIST_DIRECTORIES false RELATIVE ${FOLDER}
   ${FOLDER}/*.h ${FOLDER}/*.cpp ${FOLDER}/*.cuh ${FOLDER}/*.def)
