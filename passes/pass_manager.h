@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs pipelines: stage check before anything runs, timing, verification, the check that a pass tells the truth about
-// having changed something, dumps, skipping, stopping early, and a reproducer when a pass fails.
+// Runs pipelines: stage check before anything runs, timing, verification, the check that a pass
+// tells the truth about having changed something, dumps, skipping, stopping early, and a reproducer
+// when a pass fails.
 #pragma once
 
 #include <mezzo/ir/debug_options.h>

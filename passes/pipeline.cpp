@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <mezzo/passes/pipeline.h>
+
 #include <mezzo/ir/attr_parser.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/printer.h>
-#include <mezzo/passes/pipeline.h>
 
 #include <algorithm>
 
@@ -88,10 +89,10 @@ std::string print_pipeline(const Pipeline& pipeline) {
 Pipeline pipeline_by_name(std::string_view name) {
   if (name == "train") return parse_pipeline(kTrain);
   if (name == "infer") return parse_pipeline(kInfer);
-  throw UserError({},
-                  "unknown pipeline '" + std::string(name) + "'" +
-                      ir::did_you_mean(name, {"train", "infer"}),
-                  "pipelines are train and infer; --passes takes a list of passes");
+  throw UserError(
+      {},
+      "unknown pipeline '" + std::string(name) + "'" + ir::did_you_mean(name, {"train", "infer"}),
+      "pipelines are train and infer; --passes takes a list of passes");
 }
 
 void set_option(Pipeline& pipeline, std::string_view pass, std::string_view key,
@@ -125,7 +126,8 @@ void check_stages(const Pipeline& pipeline, ir::Stage start) {
   for (const PipelineStep& step : pipeline) {
     const PassInfo& pass = *step.pass;
     if (stage > pass.latest) {
-      std::string from = giver ? std::string("'") + giver->name + "' gives stage " : "it has stage ";
+      std::string from =
+          giver ? std::string("'") + giver->name + "' gives stage " : "it has stage ";
       throw UserError({},
                       std::string("the pipeline does not fit together: '") + pass.name +
                           "' accepts a module up to stage " + to_string(pass.latest) + ", but " +

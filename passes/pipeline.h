@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipelines as text: `canonicalize, loss-scale {interval = 2000}, autodiff`. Options stand in attribute notation and
-// belong to the text, so that a printed pipeline says all that was done.
+// Pipelines as text: `canonicalize, loss-scale {interval = 2000}, autodiff`. Options stand in
+// attribute notation and belong to the text, so that a printed pipeline says all that was done.
 #pragma once
 
 #include <mezzo/passes/pass.h>
