@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/ir/attr.h>
+
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/location.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/ir/builder.h>
+
 #include <mezzo/ir/shape_rules.h>
 
 #include <bit>

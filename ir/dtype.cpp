@@ -2,6 +2,7 @@
 // Facts of the element types, read from dtypes.def, and the conversions between floats and
 // integers.
 #include <mezzo/ir/dtype.h>
+
 #include <mezzo/ir/error.h>
 
 #include <limits>

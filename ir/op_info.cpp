@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <mezzo/ir/error.h>
 #include <mezzo/ir/op_info.h>
+
+#include <mezzo/ir/error.h>
 
 #include <cstring>
 #include <unordered_map>

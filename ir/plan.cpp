@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <mezzo/ir/error.h>
 #include <mezzo/ir/plan.h>
+
+#include <mezzo/ir/error.h>
 
 #include <iterator>
 

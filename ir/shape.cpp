@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes are checked once, where they are made; what is derived from them cannot overflow after
 // that.
-#include <mezzo/ir/error.h>
 #include <mezzo/ir/shape.h>
+
+#include <mezzo/ir/error.h>
 
 #include <algorithm>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The common part of the shape rules: attribute schemas, elementwise ops, and the dispatch to the
 // rule of a row.
-#include <mezzo/ir/error.h>
 #include <mezzo/ir/shape_rules.h>
+
+#include <mezzo/ir/error.h>
 
 namespace mezzo::ir {
 
@@ -44,9 +45,10 @@ Shape reduced_shape(const Shape& shape, std::span<const int64_t> axes, bool keep
 namespace {
 
 const char* kind_text(AttrKind kind) {
-  constexpr const char* kTexts[] = {
-      "an integer",         "a float",          "true or false", "a string", "an element type",
-      "a list of integers", "a list of floats", "a constant",    "a symbol", "a value"};
+  constexpr const char* kTexts[] = {"an integer",       "a float",         "true or false",
+                                    "a string",         "an element type", "a list of integers",
+                                    "a list of floats", "a constant",      "a symbol",
+                                    "a value",          "a list of places"};
   return kTexts[static_cast<size_t>(kind)];
 }
 
@@ -83,6 +85,10 @@ bool fits(const Attr& attr, AttrKind kind) {
       return attr.is<Symbol>();
     case AttrKind::Value:
       return attr.is<ValueRef>();
+    case AttrKind::Places:
+      return all_of_kind(attr, [](const Attr& item) {
+        return item.is<int64_t>() || item.is<ValueRef>() || item.is<Symbol>();
+      });
   }
   return false;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The targets that have names: the x86-64 levels and NVIDIA's architectures. A name alone must give
 // a plan, so that the sizes of a common machine stand in for what only a real one could tell.
-#include <mezzo/ir/error.h>
 #include <mezzo/ir/target.h>
+
+#include <mezzo/ir/error.h>
 
 #include <algorithm>
 #include <iterator>

@@ -12,6 +12,7 @@ if(SANITIZE)
 endif()
 file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
-run(${CMAKE_COMMAND} -G Ninja -S ${PROGRAM} -B ${WORK}/build -D CMAKE_PREFIX_PATH=${WORK}/prefix ${sanitize})
+run(${CMAKE_COMMAND} -G Ninja -S ${PROGRAM} -B ${WORK}/build
+  -D CMAKE_PREFIX_PATH=${WORK}/prefix ${sanitize})
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/consumer)

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups ops into kernels.
+//
+//   before (stage primitive)                          after (stage fused)
+//     %0 = matmul %x, %w : ...                          %1 = kernel @k0 (%x = %x, %w = %w, %b = %b)
+//     %1 = add %0, %b : ...                                 {family = "matmul"} : ... {
+//     %2 = relu %1 : ...                                  %2 = matmul %x, %w : ...
+//     return %2 : ...                                     %3 = add %2, %b : ...
+//                                                         %4 = relu %3 : ...
+//                                                         yield %4 : ...
+//                                                       }
+//                                                       return %1 : ...
+//
+// Relies on: primitive ops only. Guarantees: what is left in the body are kernels, reshapes,
+// `all_finite`, `verdict`, constants that are not splats, and the `return`; no op was computed in
+// two kernels except inlined ones (views, constants, iota, widening casts, casts of parameters),
+// which carry `replica` in every kernel but the first.
+//
+// Method: (1) every op joins the group of a producer when the family rules take the union and no
+// cycle arises (program order, so epilogues and chains grow forwards); (2) groups without product
+// whose every reader is one other group are pulled into it (prologues, masks, small operands); (3)
+// parameter updates become one optimizer kernel; (4) groups are ordered and built. Groups are
+// bounded in size, and the search for cycles is bounded, so the pass is near-linear.
+#include <mezzo/ir/builder.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/passes/fuse_groups.h>
+#include <mezzo/passes/pass.h>
+
+namespace mezzo::passes {
+
+using namespace ir;
+
+namespace {
+
+/// Joins program-order producers and consumers.
+void grow_forwards(FuseGraph& graph) {
+  for (int node = 0; node < graph.size(); ++node) {
+    if (!graph.groupable(node)) continue;
+    int own = graph.start_group(node);
+    for (int producer : graph.producer_groups(own))
+      if (graph.try_merge(producer, own, FuseGraph::Merge::Forwards)) break;
+  }
+}
+
+/// Pulls groups into their only reader until nothing moves; each success removes a group, so this
+/// ends.
+void pull_producers(FuseGraph& graph) {
+  std::vector<int> work = graph.live_groups();
+  while (!work.empty()) {
+    int group = work.back();
+    work.pop_back();
+    if (!graph.alive(group)) continue;
+    for (int producer : graph.producer_groups(group))
+      if (graph.only_reader(producer) == group &&
+          graph.try_merge(producer, group, FuseGraph::Merge::Pull)) {
+        work.push_back(graph.find(group));
+        break;
+      }
+  }
+}
+
+bool fuse_function(Function& function) {
+  FuseGraph graph(function);
+  grow_forwards(graph);
+  pull_producers(graph);
+  graph.merge_updates();
+  return graph.build();
+}
+
+}  // namespace
+
+bool fuse(Module& module, PassContext&) {
+  bool changed = false;
+  for (const auto& function : module.functions()) {
+    bool has_gradient = false;
+    for (Op& op : function->body()) has_gradient |= op.kind() == OpKind::Gradient;
+    MEZZO_CHECK(!has_gradient, "fuse before autodiff in @" + function->name());
+    changed |= fuse_function(*function);
+  }
+  return changed;
+}
+
+}  // namespace mezzo::passes

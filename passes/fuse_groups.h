@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of `fuse` on one function: nodes (ops in program order), groups (would-be kernels) and
+// the moves on them.
+#pragma once
+
+#include <mezzo/passes/fuse_rules.h>
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace mezzo::passes {
+
+class FuseGraph {
+ public:
+  explicit FuseGraph(ir::Function& function);
+
+  enum class Merge { Forwards, Pull };
+
+  int size() const { return static_cast<int>(nodes_.size()); }
+  /// Becomes part of a kernel on its own right: not inlined into readers, not left in the body.
+  bool groupable(int node) const { return nodes_[static_cast<size_t>(node)].role == Role::Grouped; }
+  int start_group(int node);
+  std::vector<int> live_groups() const;
+  bool alive(int group) const { return find(group) == group; }
+  int find(int group) const;
+
+  /// Groups whose results this group reads, directly or through inlined ops; most bytes first.
+  std::vector<int> producer_groups(int group) const;
+  /// The only group that reads results of `group`, or -1 when there are several readers or one
+  /// outside of groups.
+  int only_reader(int group) const;
+  /// Merges `producer` into `consumer` when it is legal, sensible and acyclic.
+  bool try_merge(int producer, int consumer, Merge how);
+  /// One kernel of all update segments.
+  void merge_updates();
+  /// Rewrites the function into kernels. False when there was nothing to do.
+  bool build();
+
+ private:
+  enum class Role { Grouped, Inlined, Body };
+  struct Node {
+    ir::Op* op;
+    Role role;
+    int group = -1;
+  };
+  struct Group {
+    std::vector<int> nodes;  // sorted
+    int parent = -1;         // merged into
+    bool optimizer = false;
+  };
+
+  Role role_of(const ir::Op& op) const;
+  int node_of(const ir::Op* op) const { return index_.at(op); }
+  /// Nodes of the group plus the inlined ops behind their operands, in program order.
+  std::vector<int> closure(const std::vector<int>& nodes) const;
+  std::vector<ir::Value> outputs_of(const std::vector<int>& nodes) const;
+  OpSet ops_of(const std::vector<int>& nodes) const;
+  /// Grouped or body nodes that `node` reads, through inlined ones.
+  void append_sources(int node, std::vector<int>& sources) const;
+  /// Whether a node outside of both groups lies on a path from `from` to `to`; true when the search
+  /// gives up.
+  bool path_between(int from, int to) const;
+  bool sensible(int producer, int consumer, const std::vector<int>& both, Merge how) const;
+  std::vector<std::vector<int>> order_units() const;
+  struct Prepared {
+    std::vector<int> all;  // with inlined ops, in program order
+    std::vector<ir::Value> outputs;
+    ir::Family family = ir::Family::Elementwise;
+  };
+  Prepared prepare(const std::vector<int>& nodes) const;
+  void build_kernel(const Prepared& prepared, ir::Op* place, const std::string& name);
+  void materialize_inlined();
+
+  ir::Function& function_;
+  std::vector<Node> nodes_;
+  std::vector<Group> groups_;
+  std::unordered_map<const ir::Op*, int> index_;
+  std::unordered_map<const ir::Op*, int> copies_;  // inlined op -> kernels that hold it so far
+};
+
+}  // namespace mezzo::passes

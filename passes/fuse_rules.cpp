@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// Legality of kernels. Every op of a set is given an index map: for each axis of its result, the
+// axis of the kernel's space that it runs along, or none for an axis of length 1. Maps flow from
+// the outputs down to the operands; an op that would need two different maps does not fit.
+#include <mezzo/passes/fuse_rules.h>
+
+#include <mezzo/ir/builder.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace mezzo::passes {
+
+using namespace ir;
+
+bool is_unit_reshape(const Op& op) {
+  if (op.kind() != OpKind::Reshape) return false;
+  std::vector<int64_t> from, to;
+  for (int64_t dim : op.operand(0).shape())
+    if (dim != 1) from.push_back(dim);
+  for (int64_t dim : op.result().shape())
+    if (dim != 1) to.push_back(dim);
+  return from == to;
+}
+
+namespace {
+
+constexpr int8_t kNone = -1;
+
+/// Space axis of each axis of a value; kNone for axes of length 1 (and for axes that only an index
+/// map of a view uses).
+using AxisMap = std::array<int8_t, kMaxRank>;
+
+AxisMap empty_map() {
+  AxisMap map;
+  map.fill(kNone);
+  return map;
+}
+
+AxisMap identity_map(const Shape& shape) {
+  AxisMap map = empty_map();
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] != 1) map[static_cast<size_t>(i)] = static_cast<int8_t>(i);
+  return map;
+}
+
+bool is_reduction(const Op& op) {
+  switch (op.kind()) {
+    case OpKind::Sum:
+    case OpKind::Max:
+    case OpKind::Min:
+    case OpKind::Argmax:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::vector<int64_t> reduced_axes_of(const Op& op) {
+  if (op.kind() == OpKind::Argmax) return {op.int_attr("axis")};
+  return op.ints_attr("axes");
+}
+
+/// May stand inside a region: not a real reshape, not a product of its own kind, nothing with an
+/// effect.
+bool is_pointwise(const Op& op) {
+  if (op.kind() == OpKind::Constant) return splat_value(op.result()).has_value();
+  return is_elementwise(op.kind()) || is_unit_reshape(op) || op.kind() == OpKind::BroadcastTo ||
+         op.kind() == OpKind::Transpose || op.kind() == OpKind::Slice || op.kind() == OpKind::Pad ||
+         op.kind() == OpKind::Iota || op.kind() == OpKind::RandomUniform ||
+         op.kind() == OpKind::RandomNormal || op.kind() == OpKind::RngAdvance;
+}
+
+class Mapper {
+ public:
+  explicit Mapper(const OpSet& ops) : ops_(ops) {
+    for (Op* op : ops) inside_.insert(op);
+  }
+
+  /// False when `value` is made inside and already runs along other axes.
+  bool demand(Value value, const AxisMap& map) {
+    if (value.is_parameter() || !inside_.contains(value.op())) return true;
+    auto [it, fresh] = maps_.try_emplace(value.op(), map);
+    return fresh || it->second == map || value.is(OpKind::Constant);
+  }
+
+  const AxisMap* map_of(const Op* op) const {
+    auto it = maps_.find(op);
+    return it == maps_.end() ? nullptr : &it->second;
+  }
+
+  /// Propagates from the results to the operands of every op, last op first. `reduced` are the
+  /// space axes that a reduction runs over.
+  bool propagate(std::span<const int8_t> reduced) {
+    for (auto it = ops_.rbegin(); it != ops_.rend(); ++it) {
+      Op& op = **it;
+      if (op.kind() == OpKind::Matmul)
+        continue;  // its operands are prologue, in spaces of their own
+      const AxisMap* map = map_of(&op);
+      if (!map) continue;  // prologue of a product
+      for (Value operand : op.operands())
+        if (!demand(operand, operand_map(op, operand, *map, reduced))) return false;
+    }
+    return true;
+  }
+
+ private:
+  static AxisMap operand_map(const Op& op, Value operand, const AxisMap& map,
+                             std::span<const int8_t> reduced) {
+    AxisMap out = empty_map();
+    const Shape &from = op.result().shape(), &to = operand.shape();
+    if (is_reduction(op)) {
+      std::vector<int64_t> axes = reduced_axes_of(op);
+      bool keepdims = op.bool_attr("keepdims");
+      size_t next_reduced = 0;
+      int kept = 0;
+      for (int i = 0; i < to.rank(); ++i) {
+        bool is_reduced = std::find(axes.begin(), axes.end(), i) != axes.end();
+        if (is_reduced) {
+          out[static_cast<size_t>(i)] = to[i] == 1 ? kNone : reduced[next_reduced];
+          ++next_reduced;
+        } else {
+          out[static_cast<size_t>(i)] = map[static_cast<size_t>(keepdims ? i : kept)];
+        }
+        if (!is_reduced) ++kept;
+      }
+      return out;
+    }
+    switch (op.kind()) {
+      case OpKind::Reshape: {  // unit reshape: axes that are not 1 correspond in order
+        int source = 0;
+        for (int i = 0; i < to.rank(); ++i) {
+          if (to[i] == 1) continue;
+          while (from[source] == 1) ++source;
+          out[static_cast<size_t>(i)] = map[static_cast<size_t>(source++)];
+        }
+        return out;
+      }
+      case OpKind::Transpose: {
+        std::vector<int64_t> perm = op.ints_attr("perm");
+        for (int i = 0; i < from.rank(); ++i)
+          out[static_cast<size_t>(perm[static_cast<size_t>(i)])] = map[static_cast<size_t>(i)];
+        return out;
+      }
+      case OpKind::Slice:
+      case OpKind::Pad:
+        // Offsets are not part of the map: a value behind them is another one than the same value
+        // read directly.
+        for (int i = 0; i < to.rank(); ++i)
+          out[static_cast<size_t>(i)] = static_cast<int8_t>(-2 - i);
+        return out;
+      default:  // elementwise and broadcast_to: aligned at the last axis
+        for (int i = 0; i < to.rank(); ++i) {
+          int j = from.rank() - to.rank() + i;
+          if (to[i] != 1) out[static_cast<size_t>(i)] = map[static_cast<size_t>(j)];
+        }
+        return out;
+    }
+  }
+
+  const OpSet& ops_;
+  std::unordered_set<const Op*> inside_;
+  std::unordered_map<const Op*, AxisMap> maps_;
+};
+
+bool all_pointwise(const OpSet& ops) {
+  return std::all_of(ops.begin(), ops.end(), [](const Op* op) { return is_pointwise(*op); });
+}
+
+/// Views with an index map of their own may only stand on values from outside.
+bool maps_stand_outside(const OpSet& ops) {
+  std::unordered_set<const Op*> inside(ops.begin(), ops.end());
+  for (const Op* op : ops) {
+    bool view =
+        op->kind() == OpKind::Transpose || op->kind() == OpKind::Slice || op->kind() == OpKind::Pad;
+    if (!view) continue;
+    // Behind the view only other views and casts, so that what is loaded through the map is read,
+    // not computed anew.
+    for (Value value = op->operand(0); !value.is_parameter() && inside.contains(value.op());
+         value = value.op()->operand(0)) {
+      OpKind kind = value.op()->kind();
+      if (kind == OpKind::Constant || kind == OpKind::Iota) break;
+      if (!is_view(kind) && kind != OpKind::Cast) return false;
+    }
+  }
+  return true;
+}
+
+std::optional<Classified> classify_elementwise(const OpSet& ops, std::span<const Value> outputs) {
+  if (!all_pointwise(ops) || outputs.empty()) return std::nullopt;
+  Shape space = outputs[0].shape();
+  Mapper mapper(ops);
+  for (Value value : outputs)
+    if (!(value.shape() == space) || !mapper.demand(value, identity_map(space)))
+      return std::nullopt;
+  if (!mapper.propagate({})) return std::nullopt;
+  bool only_views = std::all_of(ops.begin(), ops.end(), [](const Op* op) {
+    return is_view(op->kind()) || op->kind() == OpKind::Pad;
+  });
+  return Classified{only_views ? Family::Movement : Family::Elementwise, space, 0};
+}
+
+/// The map of an output of a rows kernel with `k` reduced axes, or nullopt when it has neither
+/// shape that is allowed.
+std::optional<AxisMap> rows_output_map(const Shape& shape, const Shape& space, int k) {
+  if (shape == space) return identity_map(space);
+  int kept = space.rank() - k;
+  if (shape.rank() != kept && shape.rank() != space.rank()) return std::nullopt;
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] != (i < kept ? space[i] : 1)) return std::nullopt;
+  return identity_map(shape);
+}
+
+std::optional<AxisMap> columns_output_map(const Shape& shape, const Shape& space, int k) {
+  AxisMap map = empty_map();
+  bool keepdims = shape.rank() == space.rank();
+  if (!keepdims && shape.rank() != space.rank() - k) return std::nullopt;
+  for (int i = 0; i < shape.rank(); ++i) {
+    int axis = keepdims ? i : i + k;
+    if (shape[i] != (axis < k ? 1 : space[axis])) return std::nullopt;
+    if (shape[i] != 1) map[static_cast<size_t>(i)] = static_cast<int8_t>(axis);
+  }
+  return map;
+}
+
+std::optional<Classified> classify_reductions(const OpSet& ops, std::span<const Value> outputs) {
+  const Op* first = nullptr;
+  for (const Op* op : ops) {
+    if (!is_reduction(*op)) {
+      if (!is_pointwise(*op)) return std::nullopt;
+      continue;
+    }
+    if (!first) first = op;
+    if (!(op->operand(0).shape() == first->operand(0).shape()) ||
+        reduced_axes_of(*op) != reduced_axes_of(*first))
+      return std::nullopt;
+  }
+  Shape space = first->operand(0).shape();
+  std::vector<int64_t> axes = reduced_axes_of(*first);
+  int k = static_cast<int>(axes.size()), rank = space.rank();
+  if (k == 0) return std::nullopt;
+  bool trailing = axes.front() == rank - k;
+  bool leading = axes.back() == k - 1;
+  // Sums over all axes are rows kernels of one row.
+  if (!trailing && !leading) return std::nullopt;
+  if (!trailing)
+    for (const Op* op : ops)
+      if (op->kind() == OpKind::Argmax) return std::nullopt;
+  std::vector<int8_t> reduced;
+  for (int64_t axis : axes) reduced.push_back(static_cast<int8_t>(axis));
+  Mapper mapper(ops);
+  for (Value value : outputs) {
+    std::optional<AxisMap> map = trailing ? rows_output_map(value.shape(), space, k)
+                                          : columns_output_map(value.shape(), space, k);
+    if (!map || !mapper.demand(value, *map)) return std::nullopt;
+  }
+  if (!mapper.propagate(reduced)) return std::nullopt;
+  // A columns kernel may not read a reduction inside a full-shape value, and yields only columns.
+  if (!trailing)
+    for (const Op* op : ops) {
+      if (!is_reduction(*op)) continue;
+      const AxisMap* map = mapper.map_of(op);
+      if (!map) return std::nullopt;
+      for (Op* user : op->result().users())
+        if (std::find(ops.begin(), ops.end(), user) != ops.end() &&
+            user->result().type().elements() > op->result().type().elements())
+          return std::nullopt;
+    }
+  return Classified{trailing ? Family::Rows : Family::Columns, space, k};
+}
+
+/// Behind an operand of the product: pointwise ops that keep the element count of the operand (or
+/// broadcast into it).
+bool prologue_fits(const OpSet& prologue) {
+  for (const Op* op : prologue) {
+    if (!is_pointwise(*op) || op->info().growth == Growth::Exponential ||
+        op->info().has(Trait::Random))
+      return false;
+    if (op->kind() == OpKind::Pad) return false;
+  }
+  return maps_stand_outside(prologue);
+}
+
+std::optional<Classified> classify_matmul(const OpSet& ops, std::span<const Value> outputs) {
+  Op* product = nullptr;
+  for (Op* op : ops)
+    if (op->kind() == OpKind::Matmul) {
+      if (product) return std::nullopt;
+      product = op;
+    }
+  std::unordered_set<const Op*> inside(ops.begin(), ops.end()), before;
+  std::vector<const Op*> work{product};
+  while (!work.empty()) {
+    const Op* op = work.back();
+    work.pop_back();
+    for (Value value : op->operands())
+      if (!value.is_parameter() && inside.contains(value.op()) && before.insert(value.op()).second)
+        work.push_back(value.op());
+  }
+  OpSet prologue, epilogue;
+  for (Op* op : ops)
+    if (op != product) (before.contains(op) ? prologue : epilogue).push_back(op);
+  if (!prologue_fits(prologue) || !all_pointwise(epilogue)) return std::nullopt;
+  for (Op* op : prologue)
+    for (Op* user : op->result().users())
+      if (user != product && inside.contains(user) && !before.contains(user)) return std::nullopt;
+  Shape space = product->result().shape();
+  OpSet tail = epilogue;
+  tail.insert(tail.begin(), product);
+  Mapper mapper(tail);
+  if (outputs.empty()) return std::nullopt;
+  for (Value value : outputs) {
+    if (!value.is_parameter() && before.contains(value.op())) return std::nullopt;
+    if (!(value.shape() == space) || !mapper.demand(value, identity_map(space)))
+      return std::nullopt;
+  }
+  if (!mapper.propagate({})) return std::nullopt;
+  const AxisMap* map = mapper.map_of(product);
+  if (!map || *map != identity_map(space)) return std::nullopt;
+  return Classified{Family::Matmul, space, 0};
+}
+
+}  // namespace
+
+std::optional<Classified> classify(const OpSet& ops, std::span<const Value> outputs) {
+  if (ops.size() > kMaxKernelOps) return std::nullopt;
+  bool product = false, reduction = false;
+  for (const Op* op : ops) {
+    product |= op->kind() == OpKind::Matmul;
+    reduction |= is_reduction(*op);
+  }
+  if (product && reduction) return std::nullopt;
+  if (product) return classify_matmul(ops, outputs);
+  if (!maps_stand_outside(ops)) return std::nullopt;
+  return reduction ? classify_reductions(ops, outputs) : classify_elementwise(ops, outputs);
+}
+
+std::optional<Classified> classify_kernel(const Op& kernel) {
+  if (family_of(kernel) == Family::Optimizer) return std::nullopt;
+  OpSet ops;
+  for (Op& op : *kernel.body())
+    if (op.kind() != OpKind::Yield) ops.push_back(&op);
+  std::vector<Value> outputs = kernel.body()->terminator()->operands();
+  return classify(ops, outputs);
+}
+
+std::vector<std::vector<Value>> optimizer_segments(const Op& kernel) {
+  // Union-find over ops; constants, iota and scalars belong to no segment.
+  std::unordered_map<const Op*, const Op*> parent;
+  auto connects = [](const Op& op) {
+    return op.num_operands() > 0 && op.num_results() == 1 && op.result().type().elements() != 1;
+  };
+  auto root = [&](const Op* op) {
+    while (parent.at(op) != op) op = parent[op] = parent.at(parent.at(op));
+    return op;
+  };
+  for (Op& op : *kernel.body()) {
+    if (!connects(op)) continue;
+    parent[&op] = &op;
+    for (Value operand : op.operands())
+      if (!operand.is_parameter() && parent.contains(operand.op()))
+        parent[root(operand.op())] = &op;
+  }
+  std::vector<std::vector<Value>> segments;
+  std::unordered_map<const Op*, size_t> segment_of;
+  for (Value value : kernel.body()->terminator()->operands()) {
+    const Op* key = parent.contains(value.op()) ? root(value.op()) : value.op();
+    auto [it, fresh] = segment_of.try_emplace(key, segments.size());
+    if (fresh) segments.emplace_back();
+    segments[it->second].push_back(value);
+  }
+  return segments;
+}
+
+}  // namespace mezzo::passes

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which sets of ops make one kernel. `classify` is the legality rule of fusion: a set is legal
+// exactly when a family of ir/kernel_families.def takes it. It knows nothing of profit or of the
+// graph around the set.
+#pragma once
+
+#include <mezzo/ir/graph.h>
+#include <mezzo/ir/plan.h>
+
+#include <array>
+#include <optional>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+namespace mezzo::passes {
+
+/// Most ops and most boundary values (operands + results) of one kernel, optimizer kernels apart:
+/// keeps emitted code, register pressure and the cost of `classify` bounded.
+inline constexpr size_t kMaxKernelOps = 64;
+inline constexpr size_t kMaxKernelValues = 32;
+
+/// The ops of a would-be kernel in program order; inlined producers (views, constants, casts of
+/// parameters) included.
+using OpSet = std::vector<ir::Op*>;
+
+struct Classified {
+  ir::Family family;
+  /// The iteration space: shape of the yields (elementwise), of the reduced values (rows, columns),
+  /// of the product.
+  ir::Shape space;
+  /// Trailing (rows) or leading (columns) axes of the space that are reduced.
+  int reduced_axes = 0;
+};
+
+/// `outputs`: values of the set that are read outside it. Nullopt when no family takes the set.
+std::optional<Classified> classify(const OpSet& ops, std::span<const ir::Value> outputs);
+
+/// The classification of a kernel's region; null for an optimizer kernel, whose segments have
+/// spaces of their own.
+std::optional<Classified> classify_kernel(const ir::Op& kernel);
+
+/// The segments of an optimizer kernel, each as its yields (which all have one shape): connected
+/// sets of ops that share only parameters and scalars.
+std::vector<std::vector<ir::Value>> optimizer_segments(const ir::Op& kernel);
+
+/// A reshape that only adds or removes axes of length 1.
+bool is_unit_reshape(const ir::Op& op);
+
+}  // namespace mezzo::passes

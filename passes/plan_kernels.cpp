@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives every kernel its plan: vector width, tasks, tiles, from shapes and the target alone.
+//
+//   before   %1 = kernel @k0 (%x = %x) {family = "elementwise"} : tensor<1000xf32> { ... }
+//   after    %1 = kernel @k0 (%x = %x) {family = "elementwise"} plan {grain = 16384, unroll = 2,
+//   vector = 8} : ...
+//
+// A plan that is there already is kept, so that an edited text keeps its edits. Results of kernels
+// do not depend on the grain: tasks are cut between elements, rows, columns or tiles that are
+// computed alike wherever they stand.
+#include <mezzo/ir/error.h>
+#include <mezzo/passes/fuse_rules.h>
+#include <mezzo/passes/pass.h>
+
+#include <algorithm>
+
+namespace mezzo::passes {
+
+using namespace ir;
+
+namespace {
+
+/// Elements that one task handles at least: about 10 us of work, so that waking a thread for it
+/// pays.
+constexpr int64_t kElementsPerTask = 16384;
+constexpr int kCudaThreads = 256;
+
+int64_t ceil_div(int64_t a, int64_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
+
+int widest_bytes(const Op& kernel) {
+  int64_t widest = 1;
+  for (Op& op : *kernel.body())
+    for (Value value : op.results())
+      if (is_float(value.dtype())) widest = std::max(widest, byte_size(value.dtype()));
+  return static_cast<int>(std::max<int64_t>(widest, 4));
+}
+
+int64_t narrowest_boundary_bytes(const Op& kernel) {
+  int64_t narrowest = 8;
+  for (Value value : kernel.operands()) narrowest = std::min(narrowest, byte_size(value.dtype()));
+  for (Value value : kernel.results()) narrowest = std::min(narrowest, byte_size(value.dtype()));
+  return std::max<int64_t>(narrowest, 1);
+}
+
+int64_t product(std::span<const int64_t> dims) {
+  int64_t n = 1;
+  for (int64_t dim : dims) n *= dim;
+  return n;
+}
+
+/// Whole rows of the last axis where there are several axes, so that an index is divided once a
+/// row.
+int64_t elementwise_grain(const Shape& space) {
+  if (space.rank() <= 1) return kElementsPerTask;
+  int64_t inner = std::max<int64_t>(space[space.rank() - 1], 1);
+  return inner * std::max<int64_t>(1, kElementsPerTask / inner);
+}
+
+Plan plan_elementwise(const Op& kernel, const Shape& space, const Target& target) {
+  Plan plan;
+  plan.grain = elementwise_grain(space);
+  plan.tasks = ceil_div(space.elements(), plan.grain);
+  if (target.kind == Target::Kind::Cuda) {
+    plan.threads = kCudaThreads;
+    plan.vector = std::max<int64_t>(1, 16 / narrowest_boundary_bytes(kernel));
+    plan.grain = plan.threads * plan.vector;
+    plan.tasks = ceil_div(space.elements(), plan.grain);
+  } else {
+    plan.vector = target.lanes(widest_bytes(kernel));
+    plan.unroll = 2;
+  }
+  return plan;
+}
+
+/// Segments are cut separately; a task never spans two of them.
+Plan plan_optimizer(const Op& kernel, const Target& target) {
+  Plan plan = plan_elementwise(kernel, Shape{}, target);
+  if (target.kind != Target::Kind::Cuda) plan.grain = kElementsPerTask;
+  plan.tasks = 0;
+  for (const std::vector<Value>& segment : optimizer_segments(kernel))
+    plan.tasks += ceil_div(segment.front().type().elements(), plan.grain);
+  return plan;
+}
+
+Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
+  std::span<const int64_t> dims = kind.space.dims();
+  size_t kept = dims.size() - static_cast<size_t>(kind.reduced_axes);
+  int64_t rows = product(dims.first(kept)), columns = product(dims.subspan(kept));
+  Plan plan;
+  if (target.kind == Target::Kind::Cuda) {
+    // One warp a row while a row fits the registers of a warp, else one block.
+    bool warp = columns <= 1024;
+    plan.threads = warp ? 128 : std::clamp<int64_t>(ceil_div(columns, 32) * 4, 128, 512) / 32 * 32;
+    plan.vector = std::max<int64_t>(1, 16 / narrowest_boundary_bytes(kernel));
+    plan.grain = warp ? plan.threads / 32 : 1;
+    plan.reason = warp ? "one warp a row" : "one block a row";
+  } else {
+    plan.vector = target.lanes(widest_bytes(kernel));
+    plan.unroll = 1;
+    plan.grain = std::max<int64_t>(1, kElementsPerTask / 4 / std::max<int64_t>(columns, 1));
+  }
+  plan.tasks = ceil_div(rows, plan.grain);
+  return plan;
+}
+
+Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target) {
+  int64_t columns = product(kind.space.dims().subspan(static_cast<size_t>(kind.reduced_axes)));
+  Plan plan;
+  if (target.kind == Target::Kind::Cuda) {
+    plan.threads = 128;
+    plan.vector = 1;
+    plan.grain = plan.threads;
+  } else {
+    plan.vector = target.lanes(widest_bytes(kernel));
+    plan.unroll = 1;
+    plan.grain = 8 * plan.vector;
+  }
+  plan.tasks = ceil_div(columns, plan.grain);
+  return plan;
+}
+
+Plan plan_kernel(const Op& kernel, const Target& target) {
+  if (family_of(kernel) == Family::Optimizer) return plan_optimizer(kernel, target);
+  std::optional<Classified> kind = classify_kernel(kernel);
+  MEZZO_CHECK(kind, "kernel @" + kernel.kernel_name() + " fits no family");
+  switch (kind->family) {
+    case Family::Rows:
+      return plan_rows(kernel, *kind, target);
+    case Family::Columns:
+      return plan_columns(kernel, *kind, target);
+    case Family::Matmul:
+      return plan_matmul(kernel, target);
+    case Family::Elementwise:
+    case Family::Movement:
+    case Family::Optimizer:
+      return plan_elementwise(kernel, kind->space, target);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool plan_kernels(Module& module, PassContext& context) {
+  bool changed = false;
+  for (const auto& function : module.functions())
+    for (Op& op : function->body()) {
+      if (op.kind() != OpKind::Kernel || op.has_plan()) continue;
+      op.set_plan(plan_kernel(op, context.target).to_attrs());
+      changed = true;
+    }
+  if (changed) module.attrs().set("target", context.target.name);
+  return changed;
+}
+
+}  // namespace mezzo::passes
