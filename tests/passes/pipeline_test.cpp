@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pipelines as text: what reads back, what is refused and in which words.
-#include <doctest/doctest.h>
-#include <mezzo/ir/error.h>
 #include <mezzo/passes/pipeline.h>
+
+#include <mezzo/ir/error.h>
+
+#include <doctest/doctest.h>
 
 #include <string>
 
@@ -32,7 +34,8 @@ TEST_CASE("a printed pipeline reads back to itself, options included") {
   REQUIRE(pipeline.size() == 5);
   CHECK(pipeline[1].options.get_int("interval") == 100);
   CHECK(passes::print_pipeline(pipeline) == text);
-  CHECK(passes::print_pipeline(passes::parse_pipeline(" canonicalize,dce ")) == "canonicalize, dce");
+  CHECK(passes::print_pipeline(passes::parse_pipeline(" canonicalize,dce ")) ==
+        "canonicalize, dce");
   CHECK(passes::parse_pipeline("").empty());
 }
 
@@ -68,18 +71,19 @@ TEST_CASE("a pipeline with a comma too much or too few is refused at its place")
 
 TEST_CASE("a pipeline that does not fit together is refused with the pass and both stages") {
   passes::Pipeline pipeline = passes::parse_pipeline("canonicalize, decompose, autodiff");
-  CHECK(error_of([&] { passes::check_stages(pipeline, ir::Stage::Traced); }) ==
-        "error: the pipeline does not fit together: 'autodiff' accepts a module up to stage traced, "
-        "but 'decompose' gives stage primitive\n"
-        "note: move 'autodiff' before 'decompose'");
-  CHECK(error_of([&] {
-          passes::check_stages(passes::parse_pipeline("autodiff"), ir::Stage::Typed);
-        }) ==
-        "error: the pipeline does not fit together: 'autodiff' accepts a module up to stage traced, "
-        "but it has stage typed\n"
-        "note: the module is past 'autodiff'; leave it out");
-  CHECK_NOTHROW(passes::check_stages(passes::parse_pipeline("autodiff, decompose, cse"),
-                                     ir::Stage::Traced));
+  CHECK(
+      error_of([&] { passes::check_stages(pipeline, ir::Stage::Traced); }) ==
+      "error: the pipeline does not fit together: 'autodiff' accepts a module up to stage traced, "
+      "but 'decompose' gives stage primitive\n"
+      "note: move 'autodiff' before 'decompose'");
+  CHECK(
+      error_of(
+          [&] { passes::check_stages(passes::parse_pipeline("autodiff"), ir::Stage::Typed); }) ==
+      "error: the pipeline does not fit together: 'autodiff' accepts a module up to stage traced, "
+      "but it has stage typed\n"
+      "note: the module is past 'autodiff'; leave it out");
+  CHECK_NOTHROW(
+      passes::check_stages(passes::parse_pipeline("autodiff, decompose, cse"), ir::Stage::Traced));
 }
 
 TEST_CASE("an option without its pass is refused, one with it is filled in") {

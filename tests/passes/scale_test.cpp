@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long chains: no pass recurses, and none takes more than near-linear time. The bound is a ratio between two lengths on
-// the same machine, wide enough for a busy one and far below that of a quadratic pass (100).
-#include <doctest/doctest.h>
+// Long chains: no pass recurses, and none takes more than near-linear time. The bound is a ratio
+// between two lengths on the same machine, wide enough for a busy one and far below that of a
+// quadratic pass (100).
 #include <mezzo/ir/builder.h>
 #include <mezzo/passes/pass.h>
+
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <chrono>
