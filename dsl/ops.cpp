@@ -85,7 +85,8 @@ std::string list_text(const std::vector<int64_t>& values) {
 
 }  // namespace
 
-Tensor detail::elementwise(OpKind kind, std::initializer_list<Operand> operands) {
+Tensor detail::elementwise(const char* op, std::initializer_list<Operand> operands) {
+  OpKind kind = *ir::parse_op(op);
   ir::Location location = operands.size() ? operands.begin()->location() : ir::Location();
   Trace& trace = require(kind, location);
   std::vector<Value> values = promote(trace, kind, {operands.begin(), operands.size()});

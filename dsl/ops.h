@@ -6,7 +6,6 @@
 #pragma once
 
 #include <mezzo/dsl/operand.h>
-#include <mezzo/ir/op_info.h>
 
 #include <string_view>
 #include <vector>
@@ -15,12 +14,12 @@ namespace mezzo {
 
 namespace detail {
 
-/// Promotes the operands and makes the op at the place of the first one.
-Tensor elementwise(ir::OpKind kind, std::initializer_list<Operand> operands);
+/// Promotes the operands and makes the op of that name at the place of the first one.
+Tensor elementwise(const char* op, std::initializer_list<Operand> operands);
 
 /// Operands of a row: -1 for any number, 0 for rows that have a function of their own.
-consteval int arity(std::string_view operands, ir::TypeRule types) {
-  if (types == ir::TypeRule::Cast) return 0;
+consteval int arity(std::string_view operands, std::string_view types) {
+  if (types == "Cast") return 0;
   int count = 1;
   for (char c : operands) {
     if (c == '*') return -1;
@@ -31,28 +30,24 @@ consteval int arity(std::string_view operands, ir::TypeRule types) {
 
 }  // namespace detail
 
-#define ELEMENTWISE(Kind, name, operands, types, ...)             \
-  template <int N = detail::arity(operands, ir::TypeRule::types)> \
-    requires(N == 1)                                              \
-  Tensor name(Operand x) {                                        \
-    return detail::elementwise(ir::OpKind::Kind, {x});            \
-  }                                                               \
-  template <int N = detail::arity(operands, ir::TypeRule::types)> \
-    requires(N == 2)                                              \
-  Tensor name(Operand x, Operand y) {                             \
-    return detail::elementwise(ir::OpKind::Kind, {x, y});         \
-  }                                                               \
-  template <int N = detail::arity(operands, ir::TypeRule::types)> \
-    requires(N == 3)                                              \
-  Tensor name(Operand x, Operand y, Operand z) {                  \
-    return detail::elementwise(ir::OpKind::Kind, {x, y, z});      \
-  }                                                               \
-  template <int N = detail::arity(operands, ir::TypeRule::types)> \
-    requires(N == -1)                                             \
-  Tensor name(std::initializer_list<Operand> operands_) {         \
-    return detail::elementwise(ir::OpKind::Kind, operands_);      \
-  }
+// clang-format off
+#define ELEMENTWISE(Kind, name, operands, types, ...)                                  \
+  template <int N = detail::arity(operands, #types)>                                   \
+    requires(N == 1)                                                                   \
+  Tensor name(Operand x) { return detail::elementwise(#name, {x}); }                   \
+  template <int N = detail::arity(operands, #types)>                                   \
+    requires(N == 2)                                                                   \
+  Tensor name(Operand x, Operand y) { return detail::elementwise(#name, {x, y}); }     \
+  template <int N = detail::arity(operands, #types)>                                   \
+    requires(N == 3)                                                                   \
+  Tensor name(Operand x, Operand y, Operand z) {                                       \
+    return detail::elementwise(#name, {x, y, z});                                      \
+  }                                                                                    \
+  template <int N = detail::arity(operands, #types)>                                   \
+    requires(N == -1)                                                                  \
+  Tensor name(std::initializer_list<Operand> all) { return detail::elementwise(#name, all); }
 #include <mezzo/ir/ops.def>
+// clang-format on
 
 inline Tensor operator+(Operand x, Operand y) { return add(x, y); }
 inline Tensor operator-(Operand x, Operand y) { return sub(x, y); }
