@@ -29,6 +29,9 @@ Op* Builder::create(OpKind kind, std::span<const Value> operands, Attrs attrs,
     if (const AttrInfo* info = op_info(kind).attribute(name);
         info && info->fallback && *info->fallback == value)
       attrs.erase(name);
+  if (const Attr* acc = attrs.find("acc"); acc && !operands.empty() && has_acc(kind) &&
+                                           *acc == Attr(default_acc(operands[0].dtype())))
+    attrs.erase("acc");
   std::vector<Type> types;
   types.reserve(operands.size());
   for (Value value : operands) types.push_back(value.type());
@@ -40,6 +43,11 @@ Op* Builder::create(OpKind kind, std::span<const Value> operands, Attrs attrs,
   else
     Module::append(*region_, op);
   return op;
+}
+
+DType default_acc(DType dtype) {
+  if (!is_float(dtype)) return DType::I64;
+  return dtype == DType::F64 ? DType::F64 : DType::F32;
 }
 
 Attr scalar_attr(DType dtype, double value) {

@@ -66,6 +66,11 @@ class Builder {
   Attrs inherited_;
 };
 
+/// Products: ops that round once from an accumulator of type `acc`.
+inline bool has_acc(OpKind kind) { return op_info(kind).precision_of(0) == Precision::Narrow; }
+/// The accumulator that products of this element type have unless `acc` says otherwise: f64 for
+/// f64, i64 for integers, else f32.
+DType default_acc(DType dtype);
 /// The attribute of a scalar constant of element type `dtype`: Bits for NaN and infinities, else
 /// the rounded number.
 Attr scalar_attr(DType dtype, double value);

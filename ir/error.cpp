@@ -26,7 +26,8 @@ UserError::UserError(ir::Location location, const std::string& message, const st
     : Error((location.known() ? ir::to_string(location) + ": error: " : "error: ") + message +
             note(hint)),
       location_(location),
-      message_(message) {}
+      message_(message),
+      hint_(hint) {}
 
 ParseError::ParseError(const std::string& name, int line, int column, const std::string& message,
                        const std::string& source_line, const std::string& hint)

@@ -27,10 +27,12 @@ class UserError : public Error {
   ir::Location location() const { return location_; }
   /// The sentence without place and notes.
   const std::string& message() const { return message_; }
+  /// What to do, or "".
+  const std::string& hint() const { return hint_; }
 
  private:
   ir::Location location_;
-  std::string message_;
+  std::string message_, hint_;
 };
 
 /// A text that cannot be read. Text: `NAME:LINE:COLUMN: error: WHAT`, the line, a caret under the

@@ -233,6 +233,15 @@ void Module::erase_function(Function* function) {
   std::erase_if(functions_, [&](const auto& entry) { return entry.get() == function; });
 }
 
+std::shared_ptr<const ResourceData> Module::resource(std::string_view name) const {
+  auto it = resources_.find(std::string(name));
+  return it == resources_.end() ? nullptr : it->second;
+}
+
+void Module::set_resource(std::string_view name, std::shared_ptr<const ResourceData> data) {
+  resources_[std::string(name)] = std::move(data);
+}
+
 Op* Module::make_op(OpKind kind, std::span<const Value> operands, std::span<const Type> results,
                     Attrs attrs, Location location) {
   std::unique_ptr<Op> op(new Op);
@@ -331,6 +340,7 @@ std::unique_ptr<Module> Module::clone() const {
   auto copy = std::make_unique<Module>(name_);
   copy->stage_ = stage_;
   copy->attrs_ = attrs_;
+  copy->resources_ = resources_;
   for (const auto& function : functions_) {
     Function* target = copy->add_function(function->name());
     target->attrs() = function->attrs();

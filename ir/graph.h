@@ -10,6 +10,7 @@
 #include <mezzo/ir/op_info.h>
 #include <mezzo/ir/shape.h>
 
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <span>
@@ -274,6 +275,13 @@ enum class Stage : uint8_t { Traced, Differentiated, Typed, Primitive, Fused, Pl
 const char* to_string(Stage stage);
 std::optional<Stage> parse_stage(std::string_view text);
 
+/// Constant data too large for the text, `resource("name")`: row-major elements of `type` in
+/// memory order. Shared by all copies of a module.
+struct ResourceData {
+  Type type;
+  std::vector<std::byte> bytes;
+};
+
 class Module {
  public:
   explicit Module(std::string name = "main") : name_(std::move(name)) {}
@@ -307,6 +315,10 @@ class Module {
   static void append(Region& region, Op* op);
   static void insert_before(Op* place, Op* op);
 
+  /// The data of `resource("name")`, or null when nobody supplied it.
+  std::shared_ptr<const ResourceData> resource(std::string_view name) const;
+  void set_resource(std::string_view name, std::shared_ptr<const ResourceData> data);
+
   /// Ops alive, in all functions.
   size_t op_count() const { return alive_; }
 
@@ -316,6 +328,7 @@ class Module {
   Stage stage_ = Stage::Traced;
   Attrs attrs_;
   std::vector<std::unique_ptr<Function>> functions_;
+  std::unordered_map<std::string, std::shared_ptr<const ResourceData>> resources_;
   std::vector<std::unique_ptr<Op>> arena_;  // erased slots are null and reused
   std::vector<size_t> free_slots_;
   size_t alive_ = 0;

@@ -143,6 +143,7 @@ const AttrInfo* OpInfo::attribute(std::string_view wanted) const {
 
 const OpInfo& op_info(OpKind kind) { return table().rows[static_cast<size_t>(kind)]; }
 std::span<const OpInfo> all_ops() { return table().rows; }
+std::span<const AttrInfo> common_attributes() { return table().any; }
 
 std::optional<OpKind> parse_op(std::string_view name) {
   auto it = table().by_name.find(name);

@@ -103,6 +103,8 @@ struct OpInfo {
 
 const OpInfo& op_info(OpKind kind);
 std::span<const OpInfo> all_ops();
+/// The attributes that every op may carry.
+std::span<const AttrInfo> common_attributes();
 /// The op of that name, or nullopt.
 std::optional<OpKind> parse_op(std::string_view name);
 inline const char* to_string(OpKind kind) { return op_info(kind).name; }

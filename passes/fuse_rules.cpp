@@ -344,4 +344,32 @@ std::optional<Classified> classify_kernel(const Op& kernel) {
   return classify(ops, outputs);
 }
 
+std::vector<std::vector<Value>> optimizer_segments(const Op& kernel) {
+  // Union-find over ops; constants, iota and scalars belong to no segment.
+  std::unordered_map<const Op*, const Op*> parent;
+  auto connects = [](const Op& op) {
+    return op.num_operands() > 0 && op.num_results() == 1 && op.result().type().elements() != 1;
+  };
+  auto root = [&](const Op* op) {
+    while (parent.at(op) != op) op = parent[op] = parent.at(parent.at(op));
+    return op;
+  };
+  for (Op& op : *kernel.body()) {
+    if (!connects(op)) continue;
+    parent[&op] = &op;
+    for (Value operand : op.operands())
+      if (!operand.is_parameter() && parent.contains(operand.op()))
+        parent[root(operand.op())] = &op;
+  }
+  std::vector<std::vector<Value>> segments;
+  std::unordered_map<const Op*, size_t> segment_of;
+  for (Value value : kernel.body()->terminator()->operands()) {
+    const Op* key = parent.contains(value.op()) ? root(value.op()) : value.op();
+    auto [it, fresh] = segment_of.try_emplace(key, segments.size());
+    if (fresh) segments.emplace_back();
+    segments[it->second].push_back(value);
+  }
+  return segments;
+}
+
 }  // namespace mezzo::passes

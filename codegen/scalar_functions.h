@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// All device functions of elementwise ops and random numbers: `dev_<op name>(emitter,
+// operands...)`.
+#pragma once
+
+#include <mezzo/codegen/scalar_activation.h>
+#include <mezzo/codegen/scalar_basic.h>
+#include <mezzo/codegen/scalar_exp_log.h>
+#include <mezzo/codegen/scalar_pow.h>
+#include <mezzo/codegen/scalar_random.h>

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What MEZZO_DEBUG asks for, in words: `MEZZO_DEBUG=dump=autocast,launch,time`. The same struct is
+// an argument of compile, so that a program can ask for what a shell can.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mezzo::ir {
+
+struct DebugOptions {
+  /// Names of passes, or `all`, `changed` (after every pass, every pass that changed something),
+  /// `cuda`, `llvm`, `asm`, `ptx`, `sass`, `plan`, `pipeline`.
+  std::vector<std::string> dump;
+  /// Print each kernel launch.
+  bool launch = false;
+  /// Print the table of times.
+  bool time = false;
+  /// Print hits and misses of the kernel cache with their reasons.
+  bool cache = false;
+  /// Count what happens to the numbers.
+  bool numerics = false;
+  /// Print and parse the module after every pass.
+  bool verify_roundtrip = false;
+  /// Print locations and origins.
+  bool locs = false;
+  /// Names of passes to leave out.
+  std::vector<std::string> skip;
+  /// Passes to run before the pipeline ends, from 0; all of them when empty.
+  std::optional<int> stop_after;
+  /// Folder for dumps; standard error when empty.
+  std::string to;
+
+  /// Whether `dump=WORD` was given.
+  bool dumps(std::string_view word) const;
+  /// Whether the module is printed after the pass `pass`.
+  bool dumps_after(std::string_view pass, bool changed) const;
+  bool skips(std::string_view pass) const;
+
+  bool operator==(const DebugOptions&) const = default;
+};
+
+/// Reads comma-separated words; throws UserError that lists the known ones.
+DebugOptions parse_debug_options(std::string_view text, const std::vector<std::string>& pass_names);
+
+/// The options in MEZZO_DEBUG, read at the first call; a later change of the variable has no
+/// effect.
+const DebugOptions& debug_options_from_environment(const std::vector<std::string>& pass_names);
+
+}  // namespace mezzo::ir

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides the element type of every value by the precision policy, and numbers the ops that can set
+// a flag word.
+//
+//   before, {policy = "mixed_float16"}                 after
+//     %h = matmul %x, %w : (f32, f32) -> f32             %0 = cast %x {reason = "..."} : f32 -> f16
+//     %y = relu %h : f32                                 %1 = cast %w {reason = "..."} : f32 -> f16
+//     %z = matmul %y, %v : ...                           %h = matmul %0, %1 {acc = f32, word = 2} :
+//     f16
+//                                                        %y = relu %h : f16
+//                                                        ...
+//
+// Rules, from the class letters of the op table (ir/ops.def):
+//   narrow  operands in the compute type; result in the compute type, or f32 straight from the
+//   accumulator when every
+//           reader, through follow and keep ops, is a wide operand or a function result
+//   wide    operands and result in f32
+//   follow  the widest operand that is neither a parameter (or a view or cast of one) nor a
+//   constant; f16 and bf16
+//           give f32; without such an operand f32. A cotangent counts in the type of its value
+//           (`grad_of`) when that is narrower. A constant that leaves the type (becomes 0, infinite
+//           or 1) makes the op f32 and is a finding.
+//   keep    the operand's type
+//   index   untouched
+// f64 values are never touched. Function results keep their types as traced. Each value is cast
+// once per type. Without a policy types stay as written. Afterwards there is no `grad_of`.
+#include <mezzo/ir/builder.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/passes/pass.h>
+#include <mezzo/passes/policy.h>
+
+#include <cmath>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace mezzo::passes {
+
+using namespace ir;
+
+namespace {
+
+bool touches_f64(const Op& op) {
+  for (Value value : op.operands())
+    if (value.dtype() == DType::F64) return true;
+  for (Value value : op.results())
+    if (value.dtype() == DType::F64) return true;
+  return false;
+}
+
+DType widest(DType a, DType b) {
+  if (a == b) return a;
+  if (a == DType::F64 || b == DType::F64) return DType::F64;
+  return DType::F32;  // f32 with 16 bits, or f16 with bf16
+}
+
+/// What a constant loses when it is rounded to a 16-bit type, in words, or "".
+std::string loss_of_literal(double value, DType dtype) {
+  if (!std::isfinite(value)) return "";
+  double rounded = round_to(dtype, value);
+  if (rounded == 0 && value != 0) return "becomes 0";
+  if (std::isinf(rounded)) return "becomes infinite";
+  if (rounded == 1 && value != 1) return "becomes 1";
+  return "";
+}
+
+class Caster {
+ public:
+  Caster(Function& function, const PrecisionPolicy& policy, PassContext& context)
+      : function_(function), policy_(policy), context_(context) {}
+
+  void run() {
+    for (Value value : function_.results()) traced_.push_back(value.type());
+    find_wide_only();
+    for (Op& op : function_.body()) rewrite(op);
+  }
+
+ private:
+  PrecisionPolicy policy_of(const Op& op) const {
+    std::string region = op.attrs().get_string("policy");
+    return region.empty() ? policy_ : policy_by_name(region);
+  }
+
+  /// Backwards: every reader of the value, through follow and keep ops, is wide or a function
+  /// result.
+  void find_wide_only() {
+    std::vector<Op*> ops;
+    for (Op& op : function_.body()) ops.push_back(&op);
+    for (auto it = ops.rbegin(); it != ops.rend(); ++it)
+      for (Value value : (*it)->results()) {
+        bool all = true;
+        for (Use* use = value.def()->uses; use && all; use = use->next) all = reads_wide(*use);
+        if (all) wide_only_.insert(value.def());
+      }
+  }
+
+  bool reads_wide(const Use& use) const {
+    const Op& user = *use.user;
+    if (user.kind() == OpKind::Return) return true;
+    switch (user.info().precision_of(use.index)) {
+      case Precision::Wide:
+      case Precision::Index:
+        return true;
+      case Precision::Narrow:
+        return false;
+      case Precision::Follow:
+      case Precision::Keep:
+        break;
+    }
+    for (Value value : user.results())
+      if (is_float(value.dtype()) && !wide_only_.contains(value.def())) return false;
+    return true;
+  }
+
+  /// A parameter of the function that is trained, seen through views and casts.
+  bool is_from_parameter(Value value) const {
+    while (!value.is_parameter() && (is_view(value.op()->kind()) || value.is(OpKind::Cast)))
+      value = value.op()->operand(0);
+    return value.is_parameter() && value.def()->region == &function_.body() &&
+           function_.is_param(value.index());
+  }
+
+  static bool is_constant(Value value) {
+    while (!value.is_parameter() && is_view(value.op()->kind())) value = value.op()->operand(0);
+    return value.is(OpKind::Constant);
+  }
+
+  /// The value in another type: one cast a value and type; a constant is made anew.
+  Value in_type(Value value, DType dtype, Op& reader, const std::string& reason) {
+    if (value.dtype() == dtype || !is_float(value.dtype())) return value;
+    auto [it, fresh] = casts_.try_emplace({value.def(), dtype});
+    if (!fresh) return it->second;
+    Builder builder(&reader);
+    builder.derive_from(value.is_parameter() ? &reader : value.op());
+    if (std::optional<double> splat = splat_value(value))
+      it->second = builder.constant(value.type().with(dtype), *splat);
+    else
+      it->second = builder.cast(value, dtype, reason);
+    return it->second;
+  }
+
+  /// The operand as a follow op sees it.
+  Value as_followed(Value value, Op& reader) {
+    if (value.is_parameter()) return value;
+    const Attr* of = value.op()->attrs().find("grad_of");
+    if (!of || value.dtype() != DType::F32) return value;
+    DType primal = Value(of->as<ValueRef>().value).dtype();
+    if (!is_16bit(primal)) return value;
+    return in_type(value, primal, reader,
+                   "cotangent of a " + std::string(ir::to_string(primal)) + " value");
+  }
+
+  void set_operand(Op& op, int index, DType dtype, const std::string& reason) {
+    op.set_operand(index, in_type(op.operand(index), dtype, op, reason));
+  }
+
+  static void set_results(Op& op, DType dtype) {
+    for (Value value : op.results())
+      if (is_float(value.dtype())) value.set_type(value.type().with(dtype));
+  }
+
+  void rewrite(Op& op) {
+    if (op.kind() == OpKind::Return) return rewrite_return(op);
+    if (op.num_operands() == 0 || touches_f64(op)) return;
+    if (op.info().has(Trait::Optimizer) || op.info().has(Trait::Random)) {
+      cast_wide_operands(op);
+      return;
+    }
+    Precision first = op.info().precision_of(0);
+    for (int i = 0; i < op.num_operands() && first == Precision::Index; ++i)
+      first = op.info().precision_of(i);
+    switch (first) {
+      case Precision::Narrow:
+        return rewrite_narrow(op);
+      case Precision::Wide:
+        cast_wide_operands(op);
+        return set_results(op, DType::F32);
+      case Precision::Follow:
+        return rewrite_follow(op);
+      case Precision::Keep:
+        if (op.kind() != OpKind::Cast) set_results(op, op.operand(0).dtype());
+        return;
+      case Precision::Index:
+        return;
+    }
+  }
+
+  void cast_wide_operands(Op& op) {
+    for (int i = 0; i < op.num_operands(); ++i)
+      if (op.info().precision_of(i) == Precision::Wide)
+        set_operand(op, i, DType::F32, std::string(op.info().name) + " is wide");
+  }
+
+  void rewrite_narrow(Op& op) {
+    PrecisionPolicy policy = policy_of(op);
+    std::string reason = std::string(op.info().name) + " is narrow under " + policy.name;
+    for (int i = 0; i < op.num_operands(); ++i)
+      if (op.info().precision_of(i) == Precision::Narrow)
+        set_operand(op, i, policy.compute, reason);
+    bool straight = wide_only_.contains(op.result().def());
+    set_results(op, straight ? DType::F32 : policy.compute);
+    if (is_16bit(policy.compute)) op.attrs().set("acc", DType::F32);
+  }
+
+  void rewrite_follow(Op& op) {
+    std::optional<DType> dtype;
+    for (int i = 0; i < op.num_operands(); ++i) {
+      if (op.info().precision_of(i) != Precision::Follow || !is_float(op.operand(i).dtype()))
+        continue;
+      Value value = as_followed(op.operand(i), op);
+      op.set_operand(i, value);
+      if (is_constant(value) || is_from_parameter(value)) continue;
+      dtype = dtype ? widest(*dtype, value.dtype()) : value.dtype();
+    }
+    bool any_float = false;
+    for (Value value : op.operands()) any_float |= is_float(value.dtype());
+    if (!any_float) return;
+    DType type = dtype.value_or(DType::F32);
+    if (is_16bit(type))
+      for (Value value : op.operands())
+        if (std::optional<double> literal = splat_value(value); literal && is_float(value.dtype()))
+          if (std::string lost = loss_of_literal(*literal, type); !lost.empty()) {
+            report_literal(op, *literal, type, lost);
+            type = DType::F32;
+            break;
+          }
+    for (int i = 0; i < op.num_operands(); ++i)
+      if (op.info().precision_of(i) == Precision::Follow)
+        set_operand(op, i, type, std::string(op.info().name) + " follows its widest operand");
+    set_results(op, type);
+  }
+
+  void report_literal(const Op& op, double literal, DType type, const std::string& lost) {
+    context_.findings.push_back(
+        {"literal-leaves-type", op.origin().location,
+         std::string(op.info().name) + ": the literal " + print_float(literal) + " " + lost +
+             " in " + ir::to_string(type) + ", so this operation stays in f32",
+         "write the literal as an f32 constant on purpose, or keep the operation in "
+         "keep_f32"});
+  }
+
+  static std::string print_float(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%g", value);
+    return text;
+  }
+
+  void rewrite_return(Op& op) {
+    for (int i = 0; i < op.num_operands(); ++i)
+      if (op.operand(i).dtype() != traced_[static_cast<size_t>(i)].dtype)
+        set_operand(op, i, traced_[static_cast<size_t>(i)].dtype, "results keep their type");
+  }
+
+  Function& function_;
+  const PrecisionPolicy& policy_;
+  PassContext& context_;
+  std::vector<Type> traced_;
+  std::unordered_set<const ValueDef*> wide_only_;
+  std::map<std::pair<const ValueDef*, DType>, Value> casts_;
+};
+
+/// Ops that can turn finite operands into a non-finite result, casts that can overflow, and
+/// whatever `all_finite` judges directly, in program order.
+void number_words(Function& function) {
+  std::unordered_set<const Op*> judged;
+  for (Op& op : function.body())
+    if (op.kind() == OpKind::AllFinite)
+      for (Value value : op.operands()) {
+        while (!value.is_parameter() && is_view(value.op()->kind())) value = value.op()->operand(0);
+        if (!value.is_parameter()) judged.insert(value.op());
+      }
+  int64_t next = 0;
+  for (Op& op : function.body()) {
+    bool floats = op.num_results() > 0 && is_float(op.result().dtype());
+    bool overflows = op.kind() != OpKind::Cast ||
+                     byte_size(op.result().dtype()) < byte_size(op.operand(0).dtype());
+    op.attrs().erase("word");
+    if (floats && ((op.info().has(Trait::Flagged) && overflows) || judged.contains(&op)))
+      op.attrs().set("word", next++);
+  }
+}
+
+}  // namespace
+
+bool autocast(Module& module, PassContext& context) {
+  std::string name = context.options.get_string("policy");
+  std::optional<PrecisionPolicy> policy;
+  if (!name.empty()) policy = policy_by_name(name);
+  for (const auto& function : module.functions()) {
+    if (policy) Caster(*function, *policy, context).run();
+    for (Op& op : function->body()) op.attrs().erase("grad_of");
+    number_words(*function);
+  }
+  if (policy) module.attrs().set("policy", policy->name);
+  return true;
+}
+
+}  // namespace mezzo::passes

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// decompose: replaces every composite op by primitive ones. A 16-bit composite computes in f32 and
+// rounds once at its end; f64 stays f64. Gives stage primitive.
+//
+// before:
+//   func @f(%x: tensor<2x4xf16>) -> tensor<2xf16> {
+//     %0 = mean %x {axes = [1]} : tensor<2x4xf16> -> tensor<2xf16>
+//     return %0 : tensor<2xf16>
+//   }
+// after:
+//   func @f(%x: tensor<2x4xf16>) -> tensor<2xf16> {
+//     %0 = cast %x : tensor<2x4xf16> -> tensor<2x4xf32>
+//     %1 = sum %0 {axes = [1]} : tensor<2x4xf32> -> tensor<2xf32>
+//     %2 = constant {value = 4.0} : tensor<f32>
+//     %3 = div %1, %2 : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+//     %4 = cast %3 : tensor<2xf32> -> tensor<2xf16>
+//     return %4 : tensor<2xf16>
+//   }
+#include <mezzo/passes/decompose.h>
+
+#include <mezzo/ir/error.h>
+#include <mezzo/passes/pass.h>
+#include <mezzo/passes/rewrite.h>
+
+namespace mezzo::passes {
+
+namespace {
+
+const ir::Attr& attr_or_default(const Composite& composite, std::string_view name) {
+  if (const ir::Attr* attr = composite.attrs.find(name)) return *attr;
+  const ir::AttrInfo* info = ir::op_info(composite.kind).attribute(name);
+  MEZZO_CHECK(info && info->fallback, std::string(ir::to_string(composite.kind)) +
+                                          " has no attribute '" + std::string(name) + "'");
+  return *info->fallback;
+}
+
+}  // namespace
+
+int64_t Composite::int_attr(std::string_view name) const {
+  return attr_or_default(*this, name).as<int64_t>();
+}
+double Composite::float_attr(std::string_view name) const {
+  return attr_or_default(*this, name).as<double>();
+}
+bool Composite::bool_attr(std::string_view name) const {
+  return attr_or_default(*this, name).as<bool>();
+}
+std::string Composite::string_attr(std::string_view name) const {
+  return attr_or_default(*this, name).as<std::string>();
+}
+
+std::vector<ir::Value> decompose_composite(const Composite& composite, ir::Builder& builder) {
+  switch (composite.kind) {
+#define COMPOSITE(Kind, name, ...) \
+  case ir::OpKind::Kind:           \
+    return decompose_##name(composite, builder);
+#include <mezzo/ir/ops.def>
+    default:
+      throw InternalError(std::string("'") + ir::to_string(composite.kind) +
+                          "' is not a composite op");
+  }
+}
+
+std::vector<ir::Value> decompose_op(const ir::Op& op, ir::Builder& builder) {
+  std::vector<ir::Value> operands = op.operands();
+  return decompose_composite({op.kind(), operands, op.attrs()}, builder);
+}
+
+bool decompose(ir::Module& module, PassContext&) {
+  bool changed = module.stage() != ir::Stage::Primitive;
+  module.set_stage(ir::Stage::Primitive);
+  for (const auto& function : module.functions()) {
+    References references(*function);
+    for (ir::Op& op : function->body()) {
+      if (op.info().op_class != ir::OpClass::Composite) continue;
+      ir::Builder builder(&op);
+      builder.derive_from(&op);
+      std::vector<ir::Value> parts = decompose_op(op, builder);
+      for (int i = 0; i < op.num_results(); ++i) {
+        ir::Value old = op.result(i), now = parts[static_cast<size_t>(i)];
+        MEZZO_CHECK(old.type() == now.type(),
+                    std::string("the decomposition of '") + op.info().name + "' gives " +
+                        to_string(now.type()) + ", not " + to_string(old.type()));
+        if (now.op() && now.name().empty()) now.set_name(old.name());
+        references.replace(old, now);
+        old.replace_all_uses_with(now);
+      }
+      references.drop(op);
+      op.erase();
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace mezzo::passes

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the decompositions share: widening to f32 and scalar constants.
+#pragma once
+
+#include <mezzo/passes/decompose.h>
+
+namespace mezzo::passes {
+
+using ir::DType;
+using ir::OpKind;
+using ir::Shape;
+using ir::Type;
+using ir::Value;
+
+struct Parts {
+  ir::Builder& builder;
+
+  /// f32 for 16-bit values, others as they are.
+  Value widen(Value value) {
+    return ir::is_16bit(value.dtype()) ? builder.cast(value, DType::F32) : value;
+  }
+  Value make(OpKind kind, std::initializer_list<Value> operands, ir::Attrs attrs = {}) {
+    return builder.make(kind, operands, std::move(attrs));
+  }
+  /// A scalar of the element type of `like`, rounded once from f64.
+  Value scalar(Value like, double value) {
+    return builder.constant(Type(like.dtype(), Shape()), value);
+  }
+  /// The same scalar of a named type.
+  Value scalar(DType dtype, double value) { return builder.constant(Type(dtype, Shape()), value); }
+  Value cast(Value value, DType dtype) { return builder.cast(value, dtype); }
+};
+
+}  // namespace mezzo::passes

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradient rules of views, movement, reductions, products, softmax and losses.
+#include <mezzo/passes/autodiff.h>
+
+#include <algorithm>
+
+namespace mezzo::passes {
+
+using ir::Attr;
+using ir::Attrs;
+using ir::DType;
+using ir::OpKind;
+using ir::Shape;
+using ir::Type;
+using ir::Value;
+
+// --- views and movement
+
+void grad_broadcast_to(GradContext& c) { c.accumulate(0, c.cotangent()); }
+
+void grad_reshape(GradContext& c) {
+  c.accumulate(0, c.builder.reshape(c.cotangent(), c.operand(0).shape()));
+}
+
+void grad_transpose(GradContext& c) {
+  std::vector<int64_t> perm = c.op().ints_attr("perm"), inverse(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i)
+    inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  c.accumulate(0, c.builder.transpose(c.cotangent(), inverse));
+}
+
+/// Elements that the slice left out get zeros.
+void grad_slice(GradContext& c) {
+  std::vector<int64_t> starts = c.op().ints_attr("starts"), steps = c.op().ints_attr("steps");
+  std::vector<int64_t> high, interior;
+  for (int i = 0; i < c.operand(0).shape().rank(); ++i) {
+    size_t axis = static_cast<size_t>(i);
+    int64_t taken = c.result().shape()[i];
+    int64_t span = taken == 0 ? 0 : (taken - 1) * steps[axis] + 1;
+    high.push_back(c.operand(0).shape()[i] - starts[axis] - span);
+    interior.push_back(steps[axis] - 1);
+  }
+  c.accumulate(0, c.builder.make(
+                      OpKind::Pad, {c.cotangent()},
+                      {{"low", Attr(starts)}, {"high", Attr(high)}, {"interior", Attr(interior)}}));
+}
+
+void grad_pad(GradContext& c) {
+  std::vector<int64_t> starts = c.op().ints_attr("low"), interior = c.op().ints_attr("interior");
+  std::vector<int64_t> ends, steps;
+  for (int i = 0; i < c.operand(0).shape().rank(); ++i) {
+    size_t axis = static_cast<size_t>(i);
+    int64_t length = c.operand(0).shape()[i];
+    steps.push_back(interior[axis] + 1);
+    ends.push_back(starts[axis] + (length == 0 ? 0 : (length - 1) * steps[axis] + 1));
+  }
+  c.accumulate(
+      0, c.builder.make(OpKind::Slice, {c.cotangent()},
+                        {{"starts", Attr(starts)}, {"ends", Attr(ends)}, {"steps", Attr(steps)}}));
+}
+
+// --- reductions
+
+namespace {
+
+/// A cotangent of the reduction's result, with the reduced axes back as length 1.
+Value with_kept_axes(GradContext& c, Value g, const std::vector<int64_t>& axes) {
+  Shape shape = c.operand(0).shape();
+  for (int64_t axis : axes) shape = shape.with(static_cast<int>(axis), 1);
+  return c.builder.reshape(g, shape);
+}
+
+/// All of the cotangent goes to the first greatest element (the first least one for min). Reduced
+/// axes are brought to the end and flattened, so that "first" is that of the row-major order.
+void grad_first_extremum(GradContext& c, bool least) {
+  std::vector<int64_t> axes = c.op().ints_attr("axes");
+  Value x = c.operand(0);
+  int rank = x.shape().rank();
+  std::vector<int64_t> perm, kept;
+  for (int i = 0; i < rank; ++i)
+    if (std::find(axes.begin(), axes.end(), i) == axes.end()) perm.push_back(i);
+  for (int64_t axis : perm) kept.push_back(x.shape()[static_cast<int>(axis)]);
+  perm.insert(perm.end(), axes.begin(), axes.end());
+  bool in_order = std::is_sorted(perm.begin(), perm.end());
+
+  Value moved = in_order ? x : c.builder.transpose(x, perm);
+  Shape moved_shape = moved.shape();
+  int64_t length = 1;
+  for (int64_t axis : axes) length *= x.shape()[static_cast<int>(axis)];
+  std::vector<int64_t> flat_dims = kept;
+  flat_dims.push_back(length);
+  Value flat = c.builder.reshape(moved, Shape(std::span<const int64_t>(flat_dims)));
+  int last = static_cast<int>(kept.size());
+  if (least) flat = c.make(OpKind::Neg, {flat});
+  Value first = c.builder.make(OpKind::Argmax, {flat}, {{"axis", last}, {"keepdims", true}});
+  Value place = c.builder.make(OpKind::Iota, {}, {{"axis", 0}}, {Type(DType::I32, Shape{length})});
+  flat_dims.back() = 1;
+  Value g = c.builder.reshape(c.cotangent(), Shape(std::span<const int64_t>(flat_dims)));
+  Value chosen = c.make(OpKind::Eq, {place, first});
+  Value picked = c.make(OpKind::Where, {chosen, g, c.scalar(g.dtype(), 0)});
+  Value back = c.builder.reshape(picked, moved_shape);
+  if (!in_order) {
+    std::vector<int64_t> inverse(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i)
+      inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+    back = c.builder.transpose(back, inverse);
+  }
+  c.accumulate(0, back);
+}
+
+}  // namespace
+
+void grad_sum(GradContext& c) {
+  Value g = with_kept_axes(c, c.cotangent(), c.op().ints_attr("axes"));
+  c.accumulate(0, c.builder.broadcast_to(g, c.operand(0).shape()));
+}
+
+/// Divides in f32: the count may be beyond the range of a 16-bit type.
+void grad_mean(GradContext& c) {
+  std::vector<int64_t> axes = c.op().ints_attr("axes");
+  Value x = c.operand(0);
+  double count = 1;
+  for (int64_t axis : axes) count *= static_cast<double>(x.shape()[static_cast<int>(axis)]);
+  DType wide = x.dtype() == DType::F64 ? DType::F64 : DType::F32;
+  Value g = c.builder.cast(c.cotangent(), wide);
+  g = c.make(OpKind::Div, {g, c.scalar(wide, count)});
+  g = with_kept_axes(c, c.builder.cast(g, x.dtype()), axes);
+  c.accumulate(0, c.builder.broadcast_to(g, x.shape()));
+}
+
+void grad_max(GradContext& c) { grad_first_extremum(c, false); }
+void grad_min(GradContext& c) { grad_first_extremum(c, true); }
+
+// --- products
+
+namespace {
+
+Value matmul(GradContext& c, Value a, Value b, bool transpose_a, bool transpose_b) {
+  return c.builder.make(OpKind::Matmul, {a, b},
+                        {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}},
+                        {Type(a.dtype(), {})});
+}
+
+/// [..., m, n] as [..m, n].
+Value flatten_rows(GradContext& c, Value value) {
+  int64_t rows = 1;
+  int rank = value.shape().rank();
+  for (int i = 0; i + 1 < rank; ++i) rows *= value.shape()[i];
+  return c.builder.reshape(value, Shape{rows, value.shape()[rank - 1]});
+}
+
+}  // namespace
+
+void grad_matmul(GradContext& c) {
+  Value a = c.operand(0), b = c.operand(1);
+  bool ta = c.op().bool_attr("transpose_a"), tb = c.op().bool_attr("transpose_b");
+  Value g = c.builder.cast(c.cotangent(), a.dtype());
+  if (c.wants(0)) c.accumulate(0, ta ? matmul(c, b, g, tb, true) : matmul(c, g, b, false, !tb));
+  if (!c.wants(1)) return;
+  // One product over all rows instead of a product for each batch and a sum.
+  if (b.shape().rank() == 2 && a.shape().rank() > 2 && !ta) {
+    a = flatten_rows(c, a);
+    g = flatten_rows(c, g);
+  }
+  c.accumulate(1, tb ? matmul(c, g, a, true, ta) : matmul(c, a, g, !ta, false));
+}
+
+// --- softmax and losses
+
+void grad_softmax(GradContext& c) {
+  c.accumulate(0, c.builder.make(OpKind::SoftmaxGrad, {c.result(), c.cotangent()},
+                                 {{"axis", c.op().int_attr("axis")}}));
+}
+
+void grad_log_softmax(GradContext& c) {
+  c.accumulate(0, c.builder.make(OpKind::LogSoftmaxGrad, {c.result(), c.cotangent()},
+                                 {{"axis", c.op().int_attr("axis")}}));
+}
+
+void grad_cross_entropy(GradContext& c) {
+  Attrs attrs{{"reduce", c.op().string_attr("reduce")},
+              {"ignore_index", c.op().int_attr("ignore_index")},
+              {"label_smoothing", c.op().float_attr("label_smoothing")}};
+  c.accumulate(0, c.builder.make(OpKind::CrossEntropyGrad,
+                                 {c.operand(0), c.operand(1), c.cotangent()}, std::move(attrs)));
+}
+
+}  // namespace mezzo::passes

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Precision policies by name: which type the operands of narrow ops (matmul, conv, attention,
+// recurrent) have. Accumulators, wide ops, parameters and outputs are f32 under every policy;
+// parameters of the pure policies are declared in 16 bits by whoever makes the module.
+#pragma once
+
+#include <mezzo/ir/dtype.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mezzo::passes {
+
+struct PrecisionPolicy {
+  std::string name;
+  ir::DType compute = ir::DType::F32;
+  /// Type in which parameters are stored.
+  ir::DType storage = ir::DType::F32;
+  /// Loss scaling is on by default exactly when the compute type is f16.
+  bool scales_loss() const { return compute == ir::DType::F16; }
+};
+
+/// `float32`, `mixed_float16`, `mixed_bfloat16`, `float16`, `bfloat16`; throws UserError naming the
+/// known ones.
+PrecisionPolicy policy_by_name(std::string_view name);
+const std::vector<std::string>& policy_names();
+
+}  // namespace mezzo::passes

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the rounding mode explicit, so that emitters and the interpreter know one meaning only:
+// round where the IR says so.
+//
+//   before, mode "excess"                              after
+//     %1 = kernel @k0 (%x = %x) {...} : ... {            %1 = kernel @k0 (%x = %x) {...} : ... {
+//       %2 = cast %x : tensor<4xf32> -> tensor<4xf16>      %3 = add %x, %x : tensor<4xf32>
+//       %3 = add %2, %2 : tensor<4xf16>                    %4 = cast %3 : tensor<4xf32> ->
+//       tensor<4xf16> %4 = relu %3 : tensor<4xf16>                       %5 = relu %4 :
+//       tensor<4xf16> yield %4 : tensor<4xf16>                           yield %5 : tensor<4xf16>
+//     }                                                  }
+//
+// Mode "as-written" only records itself. Mode "excess" retypes 16-bit values that stay inside a
+// kernel to f32 and drops the casts between them, except casts marked {user}. A value that the
+// kernel stores keeps its type, and every use of it reads the rounded value. Operands of a matmul
+// keep their type: it decides how the product is computed. Does nothing where the module has its
+// `rounding` already.
+#include <mezzo/ir/builder.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/passes/pass.h>
+
+#include <unordered_set>
+
+namespace mezzo::passes {
+
+using namespace ir;
+
+namespace {
+
+/// Ops whose 16-bit results may be kept in f32: they compute in f32 anyway. A clone that
+/// `recompute` made repeats the rounding of its original; copies of views and casts that `fuse`
+/// made are never stored anywhere.
+bool may_widen(const Op& op) {
+  if (op.kind() == OpKind::Cast) return !op.bool_attr("user");
+  if (op.kind() == OpKind::Constant) return false;
+  if (op.attrs().has("replica") && !is_view(op.kind())) return false;
+  return op.kind() == OpKind::Matmul || is_elementwise(op.kind()) || is_view(op.kind()) ||
+         op.info().has(Trait::Reduction);
+}
+
+/// A matmul reads it, directly or through views.
+bool feeds_product(const Op& op) {
+  std::vector<const Op*> work{&op};
+  while (!work.empty()) {
+    const Op* current = work.back();
+    work.pop_back();
+    for (Op* user : current->result().users()) {
+      if (user->kind() == OpKind::Matmul) return true;
+      if (is_view(user->kind())) work.push_back(user);
+    }
+  }
+  return false;
+}
+
+/// Retypes the region of one kernel. `replaced_` maps a 16-bit value to the f32 value that stands
+/// for it.
+class Widener {
+ public:
+  explicit Widener(Op& kernel) : body_(*kernel.body()) {
+    for (Value value : body_.terminator()->operands()) stored_.insert(value.def());
+  }
+
+  void run() {
+    std::vector<Op*> done;
+    for (Op& op : body_)
+      if (op.kind() != OpKind::Yield && rewrite(op)) done.push_back(&op);
+    for (size_t i = done.size(); i-- > 0;) done[i]->erase();
+  }
+
+ private:
+  bool widens(const Op& op) const {
+    return op.num_results() == 1 && is_16bit(op.result().dtype()) &&
+           !stored_.contains(op.result().def()) && may_widen(op) && !feeds_product(op);
+  }
+
+  Value latest(Value value) const {
+    auto it = replaced_.find(value.def());
+    return it == replaced_.end() ? value : it->second;
+  }
+
+  bool rewrite(Op& op) {
+    bool widen = widens(op), reads_wide = false;
+    for (Value operand : op.operands()) reads_wide |= replaced_.contains(operand.def());
+    if (!widen && !reads_wide) return false;
+    Builder builder(&op);
+    builder.derive_from(&op);
+    DType dtype = widen ? DType::F32 : op.result().dtype();
+    Value value;
+    if (op.kind() == OpKind::Cast) {
+      Value source = latest(op.operand(0));
+      value = source.dtype() == dtype ? source : make_like(op, {source}, dtype, builder);
+    } else {
+      // A product keeps 16-bit operands; a comparison is exact in f32; anything else reads what its
+      // result type is.
+      bool predicate = !is_float(dtype);
+      std::vector<Value> operands;
+      for (Value operand : op.operands()) {
+        Value now = latest(operand);
+        if (is_float(now.dtype()) && op.kind() != OpKind::Matmul)
+          now = builder.cast(now, predicate ? DType::F32 : dtype);
+        operands.push_back(now);
+      }
+      value = make_like(op, operands, dtype, builder);
+    }
+    value.set_name(op.result().name());
+    if (widen)
+      replaced_.emplace(op.result().def(), value);
+    else
+      op.result().replace_all_uses_with(value);
+    return true;
+  }
+
+  static Value make_like(const Op& op, std::span<const Value> operands, DType dtype,
+                         Builder& builder) {
+    Type type = op.result().type().with(dtype);
+    Op* copy = builder.create(op.kind(), operands, op.attrs(), std::span(&type, 1));
+    copy->set_origin(op.origin());
+    return copy->result();
+  }
+  static Value make_like(const Op& op, std::initializer_list<Value> operands, DType dtype,
+                         Builder& builder) {
+    return make_like(op, std::span(operands.begin(), operands.size()), dtype, builder);
+  }
+
+  Region& body_;
+  std::unordered_set<const ValueDef*> stored_;
+  std::unordered_map<const ValueDef*, Value> replaced_;
+};
+
+}  // namespace
+
+bool round_mode(Module& module, PassContext& context) {
+  if (module.attrs().has("rounding")) return false;
+  std::string mode = context.options.get_string("mode", "excess");
+  if (mode != "excess" && mode != "as-written")
+    throw UserError({},
+                    "round-mode: mode must be \"excess\" or \"as-written\", not \"" + mode + "\"");
+  module.attrs().set("rounding", mode);
+  if (mode == "excess")
+    for (const auto& function : module.functions())
+      for (Op& op : function->body())
+        if (op.kind() == OpKind::Kernel) Widener(op).run();
+  return true;
+}
+
+}  // namespace mezzo::passes

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// One word announces a job, one counter tells its end; both are spun on for some 30 microseconds
+// before a thread sleeps in the kernel. Spinning is left out where there are more threads than
+// processors: it would only delay the others.
+#include <mezzo/ir/error.h>
+#include <mezzo/runtime/thread_pool.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+namespace mezzo::runtime {
+namespace {
+
+constexpr uint32_t kParticipantBits = 12;
+constexpr uint32_t kParticipantMask = (1u << kParticipantBits) - 1;
+static_assert(ThreadPool::kMaxThreads <= static_cast<int>(kParticipantMask));
+
+// After so many jobs all threads must answer, so that none can sleep until the number of its last
+// job comes round again.
+constexpr uint32_t kJobsPerRollCall = 1u << 16;
+
+constexpr std::chrono::microseconds kSpinTime{30};
+// Pauses between two looks at the clock; a pause is 10 to 140 cycles.
+constexpr int kPausesPerLook = 32;
+
+// Which pool's task this thread is inside, and under which number.
+thread_local const ThreadPool* active_pool = nullptr;
+thread_local int active_thread = 0;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+int processors() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+// Returns the first value other than `old`.
+template <typename T>
+T wait_for_change(const std::atomic<T>& word, T old, bool spin) {
+  T value = word.load(std::memory_order_acquire);
+  if (value != old) return value;
+  if (spin) {
+    const auto end = std::chrono::steady_clock::now() + kSpinTime;
+    do {
+      for (int i = 0; i < kPausesPerLook; ++i) {
+        pause();
+        value = word.load(std::memory_order_acquire);
+        if (value != old) return value;
+      }
+    } while (std::chrono::steady_clock::now() < end);
+  }
+  while ((value = word.load(std::memory_order_acquire)) == old)
+    word.wait(old, std::memory_order_acquire);
+  return value;
+}
+
+}  // namespace
+
+int default_threads() {
+  const char* text = std::getenv("MEZZO_THREADS");
+  if (text == nullptr || *text == '\0') return std::min(processors(), ThreadPool::kMaxThreads);
+  int threads = 0;
+  const char* end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, threads);
+  if (error != std::errc() || rest != end || threads < 1 || threads > ThreadPool::kMaxThreads)
+    throw UserError({}, "MEZZO_THREADS: '" + std::string(text) + "' is not a number from 1 to " +
+                            std::to_string(ThreadPool::kMaxThreads));
+  return threads;
+}
+
+ThreadPool::ThreadPool(int threads) : spin_(threads <= processors()) {
+  MEZZO_CHECK(threads >= 1 && threads <= kMaxThreads,
+              "a thread pool of " + std::to_string(threads) + " threads");
+  failures_.resize(static_cast<size_t>(threads));
+  workers_.reserve(static_cast<size_t>(threads - 1));
+  try {
+    for (int thread = 1; thread < threads; ++thread)
+      workers_.emplace_back([this, thread] { worker(thread); });
+  } catch (const std::system_error& error) {
+    const size_t started = workers_.size() + 1;
+    stop();
+    throw DeviceError("the system refused thread " + std::to_string(started + 1) + " of " +
+                      std::to_string(threads) + ": " + error.what() +
+                      "\nnote: set MEZZO_THREADS to a smaller number");
+  }
+}
+
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
+  stopping_.store(true, std::memory_order_relaxed);
+  ticket_.fetch_add(1u << kParticipantBits, std::memory_order_release);
+  ticket_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+  workers_.clear();
+}
+
+void ThreadPool::worker(int thread) {
+  active_pool = this;
+  active_thread = thread;
+  // Not the ticket's present value: a job may have been announced before this thread came to life.
+  uint32_t seen = 0;
+  while (true) {
+    seen = wait_for_change(ticket_, seen, spin_);
+    if (stopping_.load(std::memory_order_relaxed)) return;
+    if (static_cast<uint32_t>(thread) >= (seen & kParticipantMask)) continue;
+    run_range(thread);
+    if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
+  }
+}
+
+void ThreadPool::run_range(int thread) {
+  if (thread >= job_.participants) return;
+  // Equal to tasks * t / participants, without the product that could overflow.
+  const auto start = [this](int64_t t) {
+    const int64_t whole = job_.tasks / job_.participants, rest = job_.tasks % job_.participants;
+    return whole * t + rest * t / job_.participants;
+  };
+  try {
+    (*job_.work)(start(thread), start(thread + 1), thread);
+  } catch (...) {
+    failures_[static_cast<size_t>(thread)] = std::current_exception();
+    failed_.store(true, std::memory_order_relaxed);
+  }
+}
+
+void ThreadPool::run(int64_t tasks, Work work, int threads) {
+  if (tasks <= 0) return;
+  if (active_pool == this) return work(0, tasks, active_thread);
+  const int wanted = threads <= 0 ? this->threads() : std::min(threads, this->threads());
+  const int participants = static_cast<int>(std::min<int64_t>(wanted, tasks));
+
+  std::lock_guard turn(callers_);
+  const ThreadPool* outer_pool = active_pool;
+  const int outer_thread = active_thread;
+  active_pool = this;
+  active_thread = 0;
+  job_ = {&work, tasks, participants};
+  if (participants > 1) {
+    const uint32_t number = (ticket_.load(std::memory_order_relaxed) >> kParticipantBits) + 1;
+    const int announced = number % kJobsPerRollCall == 0 ? this->threads() : participants;
+    pending_.store(announced - 1, std::memory_order_relaxed);
+    ticket_.store(number << kParticipantBits | static_cast<uint32_t>(announced),
+                  std::memory_order_release);
+    ticket_.notify_all();
+  }
+  run_range(0);
+  for (int left = pending_.load(std::memory_order_acquire); left != 0;)
+    left = wait_for_change(pending_, left, spin_);
+  active_pool = outer_pool;
+  active_thread = outer_thread;
+
+  if (!failed_.load(std::memory_order_relaxed)) return;
+  failed_.store(false, std::memory_order_relaxed);
+  std::exception_ptr first;
+  for (std::exception_ptr& failure : failures_) {
+    if (failure && !first) first = failure;
+    failure = nullptr;
+  }
+  std::rethrow_exception(first);
+}
+
+}  // namespace mezzo::runtime

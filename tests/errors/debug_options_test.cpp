@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of MEZZO_DEBUG, and the texts of its errors to the letter.
+#include <doctest/doctest.h>
+#include <mezzo/ir/debug_options.h>
+#include <mezzo/ir/error.h>
+
+#include <string>
+#include <vector>
+
+using namespace mezzo::ir;
+
+namespace {
+
+const std::vector<std::string> kPasses = {"autocast", "cse", "fuse"};
+
+DebugOptions parse(std::string_view text) { return parse_debug_options(text, kPasses); }
+
+}  // namespace
+
+TEST_CASE("every word of MEZZO_DEBUG sets its option") {
+  CHECK(parse("") == DebugOptions{});
+  const DebugOptions options = parse(
+      "dump=autocast,dump=ptx,launch,time,cache,numerics,verify=roundtrip,skip=cse,skip=fuse,"
+      "stop-after=7,to=/tmp/a=b,locs");
+  CHECK(options.dump == std::vector<std::string>{"autocast", "ptx"});
+  CHECK(options.launch);
+  CHECK(options.time);
+  CHECK(options.cache);
+  CHECK(options.numerics);
+  CHECK(options.verify_roundtrip);
+  CHECK(options.skips("cse"));
+  CHECK(options.skips("fuse"));
+  CHECK_FALSE(options.skips("autocast"));
+  CHECK(options.stop_after == 7);
+  CHECK(options.to == "/tmp/a=b");
+  CHECK(options.locs);
+  CHECK(parse("stop-after=0").stop_after == 0);
+  CHECK_FALSE(parse("time").stop_after.has_value());
+  CHECK(parse(",time,") == parse("time"));
+}
+
+TEST_CASE("dump chooses passes by name, all of them, or those that changed something") {
+  CHECK(parse("dump=fuse").dumps_after("fuse", false));
+  CHECK_FALSE(parse("dump=fuse").dumps_after("cse", true));
+  CHECK(parse("dump=all").dumps_after("cse", false));
+  CHECK(parse("dump=changed").dumps_after("cse", true));
+  CHECK_FALSE(parse("dump=changed").dumps_after("cse", false));
+  CHECK(parse("dump=plan").dumps("plan"));
+  CHECK_FALSE(parse("dump=all").dumps("plan"));
+}
+
+TEST_CASE("an unknown word is an error that lists the known ones") {
+  CHECK_THROWS_WITH_AS(
+      parse("time,lanch"),
+      "error: MEZZO_DEBUG: unknown word 'lanch'; did you mean 'launch'?\nnote: known words: "
+      "dump=NAME, launch, time, cache, numerics, verify=roundtrip, skip=PASS, stop-after=N, "
+      "to=FOLDER, locs",
+      mezzo::UserError);
+  CHECK_THROWS_WITH_AS(
+      parse("1"),
+      "error: MEZZO_DEBUG: unknown word '1'\nnote: known words: dump=NAME, launch, time, cache, "
+      "numerics, verify=roundtrip, skip=PASS, stop-after=N, to=FOLDER, locs",
+      mezzo::UserError);
+}
+
+TEST_CASE("an unknown dump or pass is an error that lists the known ones") {
+  CHECK_THROWS_WITH_AS(
+      parse("dump=autocats"),
+      "error: MEZZO_DEBUG: unknown dump 'autocats'; did you mean 'autocast'?\nnote: known names: "
+      "all, changed, cuda, llvm, asm, ptx, sass, plan, pipeline, autocast, cse, fuse",
+      mezzo::UserError);
+  CHECK_THROWS_WITH_AS(parse("skip=all"),
+                       "error: MEZZO_DEBUG: unknown pass to skip 'all'\nnote: known names: "
+                       "autocast, cse, fuse",
+                       mezzo::UserError);
+  CHECK_THROWS_WITH_AS(parse("verify=round-trip"),
+                       "error: MEZZO_DEBUG: unknown verification 'round-trip'; did you mean "
+                       "'roundtrip'?\nnote: known names: roundtrip",
+                       mezzo::UserError);
+}
+
+TEST_CASE("a missing, superfluous or malformed value is an error that says what belongs there") {
+  CHECK_THROWS_WITH_AS(parse("dump"), "error: MEZZO_DEBUG: 'dump' needs a value, as in 'dump=NAME'",
+                       mezzo::UserError);
+  CHECK_THROWS_WITH_AS(parse("to="), "error: MEZZO_DEBUG: 'to' needs a value, as in 'to=FOLDER'",
+                       mezzo::UserError);
+  CHECK_THROWS_WITH_AS(parse("launch=1"),
+                       "error: MEZZO_DEBUG: 'launch=1' has a value, 'launch' stands alone",
+                       mezzo::UserError);
+  for (const char* bad : {"seven", "-1", "7x", "99999999999"})
+    CHECK_THROWS_WITH_AS(parse(std::string("stop-after=") + bad),
+                         ("error: MEZZO_DEBUG: 'stop-after=" + std::string(bad) +
+                          "' needs a number of passes, 0 or more")
+                             .c_str(),
+                         mezzo::UserError);
+}
