@@ -157,6 +157,7 @@ ir::Value Trace::rng(ir::Location location) {
 ir::Op* Trace::create(ir::OpKind kind, std::span<const ir::Value> operands, ir::Attrs attrs,
                       ir::Location location, std::span<const ir::Type> declared) {
   ir::Builder builder(frames_.back().function->body());
+  if (place.known()) location = place;
   builder.set_location({location.file ? ir::intern(location.file) : nullptr, location.line});
   if (!scopes_.empty()) attrs.set("scope", scopes_.back());
   if (!policies.empty()) attrs.set("policy", policies.back());

@@ -79,6 +79,10 @@ class Trace {
   void leave_layer() { scopes_.pop_back(); }
   std::string scope() const { return scopes_.empty() ? "" : scopes_.back(); }
 
+  /// Where it is known, the place of all ops: code of the library that stands for one line of the
+  /// user.
+  ir::Location place;
+
   /// Calls of layers, in order, for the summary.
   struct LayerCall {
     std::string scope, kind;
@@ -117,6 +121,22 @@ class Trace {
   std::set<std::string> layer_names_, parameter_names_;
   ir::Value rng_;
   int64_t streams_ = 0;
+};
+
+/// While it lives, ops are made at `location`, if that is known.
+class PlaceScope {
+ public:
+  explicit PlaceScope(ir::Location location)
+      : trace_(Trace::require("schedule", location)), before_(trace_.place) {
+    if (location.known()) trace_.place = location;
+  }
+  ~PlaceScope() { trace_.place = before_; }
+  PlaceScope(const PlaceScope&) = delete;
+  PlaceScope& operator=(const PlaceScope&) = delete;
+
+ private:
+  Trace& trace_;
+  ir::Location before_;
 };
 
 /// Values of the operands after promotion, in one element type (see ops.h). For `where` the first
