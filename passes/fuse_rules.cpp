@@ -5,6 +5,7 @@
 #include <mezzo/passes/fuse_rules.h>
 
 #include <mezzo/ir/builder.h>
+#include <mezzo/ir/kernel_region.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -42,23 +43,6 @@ AxisMap identity_map(const Shape& shape) {
   for (int i = 0; i < shape.rank(); ++i)
     if (shape[i] != 1) map[static_cast<size_t>(i)] = static_cast<int8_t>(i);
   return map;
-}
-
-bool is_reduction(const Op& op) {
-  switch (op.kind()) {
-    case OpKind::Sum:
-    case OpKind::Max:
-    case OpKind::Min:
-    case OpKind::Argmax:
-      return true;
-    default:
-      return false;
-  }
-}
-
-std::vector<int64_t> reduced_axes_of(const Op& op) {
-  if (op.kind() == OpKind::Argmax) return {op.int_attr("axis")};
-  return op.ints_attr("axes");
 }
 
 /// May stand inside a region: not a real reshape, not a product of its own kind, nothing with an
@@ -109,8 +93,8 @@ class Mapper {
                              std::span<const int8_t> reduced) {
     AxisMap out = empty_map();
     const Shape &from = op.result().shape(), &to = operand.shape();
-    if (is_reduction(op)) {
-      std::vector<int64_t> axes = reduced_axes_of(op);
+    if (is_reduction(op.kind())) {
+      std::vector<int64_t> axes = reduced_axes(op);
       bool keepdims = op.bool_attr("keepdims");
       size_t next_reduced = 0;
       int kept = 0;
@@ -226,17 +210,17 @@ std::optional<AxisMap> columns_output_map(const Shape& shape, const Shape& space
 std::optional<Classified> classify_reductions(const OpSet& ops, std::span<const Value> outputs) {
   const Op* first = nullptr;
   for (const Op* op : ops) {
-    if (!is_reduction(*op)) {
+    if (!is_reduction(op->kind())) {
       if (!is_pointwise(*op)) return std::nullopt;
       continue;
     }
     if (!first) first = op;
     if (!(op->operand(0).shape() == first->operand(0).shape()) ||
-        reduced_axes_of(*op) != reduced_axes_of(*first))
+        reduced_axes(*op) != reduced_axes(*first))
       return std::nullopt;
   }
   Shape space = first->operand(0).shape();
-  std::vector<int64_t> axes = reduced_axes_of(*first);
+  std::vector<int64_t> axes = reduced_axes(*first);
   int k = static_cast<int>(axes.size()), rank = space.rank();
   if (k == 0) return std::nullopt;
   bool trailing = axes.front() == rank - k;
@@ -258,7 +242,7 @@ std::optional<Classified> classify_reductions(const OpSet& ops, std::span<const 
   // A columns kernel may not read a reduction inside a full-shape value, and yields only columns.
   if (!trailing)
     for (const Op* op : ops) {
-      if (!is_reduction(*op)) continue;
+      if (!is_reduction(op->kind())) continue;
       const AxisMap* map = mapper.map_of(op);
       if (!map) return std::nullopt;
       for (Op* user : op->result().users())
@@ -327,7 +311,7 @@ std::optional<Classified> classify(const OpSet& ops, std::span<const Value> outp
   bool product = false, reduction = false;
   for (const Op* op : ops) {
     product |= op->kind() == OpKind::Matmul;
-    reduction |= is_reduction(*op);
+    reduction |= is_reduction(op->kind());
   }
   if (product && reduction) return std::nullopt;
   if (product) return classify_matmul(ops, outputs);
@@ -342,34 +326,6 @@ std::optional<Classified> classify_kernel(const Op& kernel) {
     if (op.kind() != OpKind::Yield) ops.push_back(&op);
   std::vector<Value> outputs = kernel.body()->terminator()->operands();
   return classify(ops, outputs);
-}
-
-std::vector<std::vector<Value>> optimizer_segments(const Op& kernel) {
-  // Union-find over ops; constants, iota and scalars belong to no segment.
-  std::unordered_map<const Op*, const Op*> parent;
-  auto connects = [](const Op& op) {
-    return op.num_operands() > 0 && op.num_results() == 1 && op.result().type().elements() != 1;
-  };
-  auto root = [&](const Op* op) {
-    while (parent.at(op) != op) op = parent[op] = parent.at(parent.at(op));
-    return op;
-  };
-  for (Op& op : *kernel.body()) {
-    if (!connects(op)) continue;
-    parent[&op] = &op;
-    for (Value operand : op.operands())
-      if (!operand.is_parameter() && parent.contains(operand.op()))
-        parent[root(operand.op())] = &op;
-  }
-  std::vector<std::vector<Value>> segments;
-  std::unordered_map<const Op*, size_t> segment_of;
-  for (Value value : kernel.body()->terminator()->operands()) {
-    const Op* key = parent.contains(value.op()) ? root(value.op()) : value.op();
-    auto [it, fresh] = segment_of.try_emplace(key, segments.size());
-    if (fresh) segments.emplace_back();
-    segments[it->second].push_back(value);
-  }
-  return segments;
 }
 
 }  // namespace mezzo::passes

@@ -40,10 +40,6 @@ std::optional<Classified> classify(const OpSet& ops, std::span<const ir::Value> 
 /// spaces of their own.
 std::optional<Classified> classify_kernel(const ir::Op& kernel);
 
-/// The segments of an optimizer kernel, each as its yields (which all have one shape): connected
-/// sets of ops that share only parameters and scalars.
-std::vector<std::vector<ir::Value>> optimizer_segments(const ir::Op& kernel);
-
 /// A reshape that only adds or removes axes of length 1.
 bool is_unit_reshape(const ir::Op& op);
 

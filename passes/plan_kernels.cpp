@@ -9,6 +9,7 @@
 // do not depend on the grain: tasks are cut between elements, rows, columns or tiles that are
 // computed alike wherever they stand.
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/kernel_region.h>
 #include <mezzo/passes/fuse_rules.h>
 #include <mezzo/passes/pass.h>
 
@@ -67,7 +68,6 @@ Plan plan_elementwise(const Op& kernel, const Shape& space, const Target& target
     plan.tasks = ceil_div(space.elements(), plan.grain);
   } else {
     plan.vector = target.lanes(widest_bytes(kernel));
-    plan.unroll = 2;
   }
   return plan;
 }
@@ -96,15 +96,18 @@ Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
     plan.reason = warp ? "one warp a row" : "one block a row";
   } else {
     plan.vector = target.lanes(widest_bytes(kernel));
-    plan.unroll = 1;
     plan.grain = std::max<int64_t>(1, kElementsPerTask / 4 / std::max<int64_t>(columns, 1));
   }
   plan.tasks = ceil_div(rows, plan.grain);
   return plan;
 }
 
+/// Columns are cut along the last axis; each index of the kept axes before it starts anew.
 Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target) {
-  int64_t columns = product(kind.space.dims().subspan(static_cast<size_t>(kind.reduced_axes)));
+  std::span<const int64_t> kept =
+      kind.space.dims().subspan(static_cast<size_t>(kind.reduced_axes));
+  int64_t last = kept.empty() ? 1 : kept.back();
+  int64_t outer = kept.empty() ? 1 : product(kept.first(kept.size() - 1));
   Plan plan;
   if (target.kind == Target::Kind::Cuda) {
     plan.threads = 128;
@@ -112,10 +115,9 @@ Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target
     plan.grain = plan.threads;
   } else {
     plan.vector = target.lanes(widest_bytes(kernel));
-    plan.unroll = 1;
     plan.grain = 8 * plan.vector;
   }
-  plan.tasks = ceil_div(columns, plan.grain);
+  plan.tasks = outer * ceil_div(last, plan.grain);
   return plan;
 }
 

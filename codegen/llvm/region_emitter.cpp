@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coordinates, loads, stores, views and the memory of what was computed. The arithmetic is in region_ops.cpp.
+#include <mezzo/codegen/llvm/region_emitter.h>
+
+#include <mezzo/codegen/llvm/vector_io.h>
+#include <mezzo/ir/builder.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/kernel_region.h>
+
+#include <llvm/IR/IRBuilder.h>
+
+namespace mezzo::codegen {
+
+using llvm::Value;
+
+RegionEmitter::RegionEmitter(KernelFrame& frame, const ir::Op& kernel)
+    : frame_(frame), kernel_(kernel), known_(1) {
+  int slot = 0;
+  for (const ir::Op* op : ir::kernel_streams(kernel)) stream_slots_[op] = slot++;
+}
+
+Value* RegionEmitter::index(int64_t value) {
+  return builder().getInt64(static_cast<uint64_t>(value));
+}
+
+Coordinates RegionEmitter::origin(const ir::Shape& shape) {
+  return Coordinates(static_cast<size_t>(shape.rank()), AxisIndex{index(0), 0});
+}
+
+bool RegionEmitter::uniform(const Coordinates& at) const {
+  for (const AxisIndex& axis : at)
+    if (axis.stride != 0) return false;
+  return true;
+}
+
+Value* RegionEmitter::splat(Value* value, int lanes) {
+  if (lanes == 1 || value->getType()->isVectorTy()) return value;
+  return builder().CreateVectorSplat(static_cast<unsigned>(lanes), value);
+}
+
+Value* RegionEmitter::eval_vector(ir::Value value, const Coordinates& at) {
+  return splat(eval(value, at), lanes_);
+}
+
+Value* RegionEmitter::eval(ir::Value value, const Coordinates& at) {
+  if (auto it = presets_.find(value.def()); it != presets_.end()) return it->second;
+  Key key{value.def(), at};
+  // One element is the same everywhere.
+  if (value.type().elements() == 1) key.second = origin(value.shape());
+  for (auto scope = known_.rbegin(); scope != known_.rend(); ++scope)
+    if (auto it = scope->find(key); it != scope->end()) return it->second;
+  Value* computed =
+      value.is_parameter() ? load(value, key.second) : eval_op(*value.op(), key.second);
+  known_.back()[key] = computed;
+  return computed;
+}
+
+void RegionEmitter::preset(ir::Value value, Value* computed, bool rounded) {
+  if (!rounded) {
+    Value* result = round(value.dtype(), computed);
+    flag(*value.op(), {}, computed, result);
+    computed = result;
+  }
+  presets_[value.def()] = computed;
+}
+
+void RegionEmitter::eval_scalars() {
+  // One-element results of anything but reductions and products, whose operands are such values too.
+  std::unordered_set<const ir::Op*> ready;
+  for (ir::Op& op : *kernel_.body()) {
+    if (op.num_results() != 1 || op.result().type().elements() != 1 ||
+        ir::is_reduction(op.kind()) || op.kind() == ir::OpKind::Matmul)
+      continue;
+    bool independent = true;
+    for (ir::Value operand : op.operands())
+      independent &= operand.type().elements() == 1 &&
+                     (operand.is_parameter() || ready.contains(operand.op()));
+    if (!independent) continue;
+    ready.insert(&op);
+    eval(op.result(), origin(op.result().shape()));
+  }
+  for (ir::Value parameter : kernel_.body()->parameters())
+    if (parameter.type().elements() == 1 && !parameter.unused())
+      eval(parameter, origin(parameter.shape()));
+}
+
+std::pair<Value*, int64_t> RegionEmitter::linear(const ir::Shape& shape, const Coordinates& at) {
+  auto strides = shape.strides();
+  Value* offset = index(0);
+  int64_t lane_stride = 0;
+  for (size_t axis = 0; axis < at.size(); ++axis) {
+    if (shape[static_cast<int>(axis)] == 1) continue;
+    Value* scaled = builder().CreateMul(at[axis].base, index(strides[axis]));
+    offset = builder().CreateAdd(offset, scaled);
+    lane_stride += at[axis].stride * strides[axis];
+  }
+  return {offset, lane_stride};
+}
+
+Value* RegionEmitter::lane_indices(const AxisIndex& axis) {
+  llvm::SmallVector<llvm::Constant*> steps;
+  for (int lane = 0; lane < lanes_; ++lane)
+    steps.push_back(builder().getInt64(static_cast<uint64_t>(lane * axis.stride)));
+  return builder().CreateAdd(splat(axis.base, lanes_), llvm::ConstantVector::get(steps));
+}
+
+Value* RegionEmitter::load_at(ir::DType dtype, Value* base, Value* offset, int64_t stride) {
+  llvm::IRBuilderBase& b = builder();
+  bool floats = ir::is_float(dtype);
+  llvm::Type* element =
+      floats ? storage_type(b, dtype) : b.getIntNTy(static_cast<unsigned>(ir::byte_size(dtype) * 8));
+  const llvm::Align align(static_cast<uint64_t>(ir::byte_size(dtype)));
+  Value* raw = nullptr;
+  if (stride == 0) {
+    // A scalar that several lanes share; nothing is read when no lane is on is the business of the loops.
+    raw = b.CreateAlignedLoad(element, b.CreateGEP(element, base, offset), align);
+    if (floats && ir::is_16bit(dtype))
+      return b.CreateExtractElement(widen(b, dtype, b.CreateVectorSplat(1, raw)), uint64_t{0});
+  } else {
+    auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes_));
+    llvm::Constant* zero = llvm::Constant::getNullValue(vector);
+    if (stride == 1) {
+      Value* address = b.CreateGEP(element, base, offset);
+      raw = mask_ ? static_cast<Value*>(b.CreateMaskedLoad(vector, address, align, mask_, zero))
+                  : b.CreateAlignedLoad(vector, address, align);
+    } else {
+      Value* addresses = b.CreateGEP(element, base, lane_indices({offset, stride}));
+      Value* on = mask_ ? mask_ : splat(b.getTrue(), lanes_);
+      raw = b.CreateMaskedGather(vector, addresses, align, on, zero);
+    }
+    if (floats) return widen(b, dtype, raw);
+  }
+  if (dtype == ir::DType::Bool)
+    return b.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
+  return raw;
+}
+
+Value* RegionEmitter::load(ir::Value parameter, const Coordinates& at) {
+  auto [offset, stride] = linear(parameter.shape(), at);
+  return load_at(parameter.dtype(), frame_.buffer(parameter.index()), offset, stride);
+}
+
+void RegionEmitter::store(int number, Value* value, const Coordinates& at) {
+  llvm::IRBuilderBase& b = builder();
+  ir::Value result = kernel_.result(number);
+  ir::DType dtype = result.dtype();
+  auto [offset, stride] = linear(result.shape(), at);
+  Value* base = frame_.buffer(kernel_.num_operands() + number);
+  const llvm::Align align(static_cast<uint64_t>(ir::byte_size(dtype)));
+  bool vector = value->getType()->isVectorTy();
+  MEZZO_CHECK(!vector || stride == 1, "a kernel result is stored along its last axis");
+  if (ir::is_float(dtype)) {
+    Value* raw = vector ? value : b.CreateVectorSplat(1, value);
+    store_vector(b, dtype, base, offset, raw, vector ? mask_ : nullptr);
+    return;
+  }
+  llvm::Type* element = b.getIntNTy(static_cast<unsigned>(ir::byte_size(dtype) * 8));
+  llvm::Type* type = vector ? llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes_))
+                            : element;
+  if (dtype == ir::DType::Bool) value = b.CreateZExt(value, type);
+  Value* address = b.CreateGEP(element, base, offset);
+  if (vector && mask_)
+    b.CreateMaskedStore(value, address, align, mask_);
+  else
+    b.CreateAlignedStore(value, address, align);
+}
+
+Coordinates RegionEmitter::operand_coordinates(const ir::Op& op, int number,
+                                               const Coordinates& at) {
+  using ir::OpKind;
+  llvm::IRBuilderBase& b = builder();
+  const ir::Shape &from = op.num_results() ? op.result().shape() : op.operand(0).shape(),
+                  &to = op.operand(number).shape();
+  Coordinates out = origin(to);
+  switch (op.kind()) {
+    case OpKind::Reshape: {
+      size_t source = 0;
+      for (int i = 0; i < to.rank(); ++i) {
+        if (to[i] == 1) continue;
+        while (from[static_cast<int>(source)] == 1) ++source;
+        out[static_cast<size_t>(i)] = at[source++];
+      }
+      return out;
+    }
+    case OpKind::Transpose: {
+      std::vector<int64_t> perm = op.ints_attr("perm");
+      for (size_t i = 0; i < perm.size(); ++i) out[static_cast<size_t>(perm[i])] = at[i];
+      return out;
+    }
+    case OpKind::Slice: {
+      std::vector<int64_t> starts = op.ints_attr("starts"), steps = op.ints_attr("steps");
+      for (size_t i = 0; i < starts.size(); ++i) {
+        Value* base = b.CreateAdd(b.CreateMul(at[i].base, index(steps[i])), index(starts[i]));
+        out[i] = {base, at[i].stride * steps[i]};
+      }
+      return out;
+    }
+    default:  // aligned at the last axis
+      for (int i = 0; i < to.rank(); ++i)
+        if (to[i] != 1) out[static_cast<size_t>(i)] = at[static_cast<size_t>(from.rank() - to.rank() + i)];
+      return out;
+  }
+}
+
+Value* RegionEmitter::eval_op(const ir::Op& op, const Coordinates& at) {
+  using ir::OpKind;
+  switch (op.kind()) {
+    case OpKind::Constant: return splat_constant(op);
+    case OpKind::Iota: return iota(op, at);
+    case OpKind::Pad: return pad(op, at);
+    case OpKind::RandomUniform:
+    case OpKind::RandomNormal: return random(op, at);
+    case OpKind::Reshape:
+    case OpKind::BroadcastTo:
+    case OpKind::Transpose:
+    case OpKind::Slice: return eval(op.operand(0), operand_coordinates(op, 0, at));
+    case OpKind::RngAdvance: {
+      // [seed, step] -> [seed, step + 1]
+      Value* value = eval(op.operand(0), at);
+      Value* lane = at[0].stride == 0 ? at[0].base : lane_indices(at[0]);
+      Value* one = llvm::ConstantInt::get(lane->getType(), 1);
+      Value* is_step = builder().CreateZExt(builder().CreateICmpEQ(lane, one), lane->getType());
+      return builder().CreateAdd(value, is_step);
+    }
+    default: break;
+  }
+  MEZZO_CHECK(ir::is_elementwise(op.kind()) || op.kind() == OpKind::CheckIndex,
+              std::string("'") + op.info().name + "' cannot be evaluated at a point");
+  std::vector<Value*> operands;
+  bool vector = false;
+  for (int i = 0; i < op.num_operands(); ++i) {
+    operands.push_back(eval(op.operand(i), operand_coordinates(op, i, at)));
+    vector |= operands.back()->getType()->isVectorTy();
+  }
+  if (vector)
+    for (Value*& operand : operands) operand = splat(operand, lanes_);
+  if (op.kind() == OpKind::CheckIndex) return check_index(op, operands[0]);
+  Value* unrounded = compute(op, operands);
+  bool exact = op.info().has(ir::Trait::Exact) && op.info().growth == ir::Growth::Bounded &&
+               op.kind() != OpKind::Cast;
+  Value* result = exact ? unrounded : round(op.result().dtype(), unrounded);
+  flag(op, operands, unrounded, result);
+  return result;
+}
+
+Value* RegionEmitter::splat_constant(const ir::Op& op) {
+  llvm::IRBuilderBase& b = builder();
+  ir::DType dtype = op.result().dtype();
+  const ir::Attr& attr = *op.attrs().find("value");
+  llvm::Type* type = compute_type_of(dtype, 1);
+  if (ir::is_float(dtype)) return llvm::ConstantFP::get(type, ir::scalar_value(dtype, attr));
+  if (attr.is<bool>()) return b.getInt1(attr.as<bool>());
+  return llvm::ConstantInt::get(type, static_cast<uint64_t>(attr.as<int64_t>()));
+}
+
+Value* RegionEmitter::iota(const ir::Op& op, const Coordinates& at) {
+  llvm::IRBuilderBase& b = builder();
+  const AxisIndex& axis = at[static_cast<size_t>(op.int_attr("axis"))];
+  Value* position = axis.stride == 0 ? axis.base : lane_indices(axis);
+  ir::DType dtype = op.result().dtype();
+  llvm::Type* type = compute_type_of(dtype, axis.stride == 0 ? 1 : lanes_);
+  if (!ir::is_float(dtype)) return b.CreateTruncOrBitCast(position, type);
+  // Exact below 2^24 (2^53); rounded to the element type beyond, as a cast of the index would.
+  return convert(ir::DType::I64, dtype, position);
+}
+
+Value* RegionEmitter::pad(const ir::Op& op, const Coordinates& at) {
+  llvm::IRBuilderBase& b = builder();
+  std::vector<int64_t> low = op.ints_attr("low"), interior = op.ints_attr("interior");
+  const ir::Shape& shape = op.operand(0).shape();
+  bool vector = !uniform(at);
+  int width = vector ? lanes_ : 1;
+  // Element by element inside a vector: position - low must be a multiple of interior + 1 and in range.
+  auto constant = [&](int64_t value) { return splat(index(value), width); };
+  Value* inside = splat(b.getTrue(), width);
+  Value* offset = constant(0);
+  auto strides = shape.strides();
+  for (size_t i = 0; i < at.size(); ++i) {
+    Value* position = splat(vector && at[i].stride ? lane_indices(at[i]) : at[i].base, width);
+    position = b.CreateSub(position, constant(low[i]));
+    inside = b.CreateAnd(inside, b.CreateICmpSGE(position, constant(0)));
+    Value* source = position;
+    if (interior[i] > 0) {
+      Value* step = constant(interior[i] + 1);
+      source = b.CreateSDiv(position, step);
+      inside = b.CreateAnd(inside, b.CreateICmpEQ(b.CreateMul(source, step), position));
+    }
+    inside = b.CreateAnd(inside, b.CreateICmpSLT(source, constant(shape[static_cast<int>(i)])));
+    offset = b.CreateAdd(offset, b.CreateMul(source, constant(strides[i])));
+  }
+  // The operand is read through views and casts from a parameter; lanes outside read nothing.
+  ir::Value source = op.operand(0);
+  MEZZO_CHECK(source.is_parameter(), "pad inside a kernel stands on a kernel operand");
+  ir::DType dtype = source.dtype();
+  bool floats = ir::is_float(dtype);
+  llvm::Type* element =
+      floats ? storage_type(b, dtype) : b.getIntNTy(static_cast<unsigned>(ir::byte_size(dtype) * 8));
+  const llvm::Align align(static_cast<uint64_t>(ir::byte_size(dtype)));
+  auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(width));
+  if (!vector) {
+    inside = b.CreateVectorSplat(1, inside);
+    offset = b.CreateVectorSplat(1, offset);
+  } else if (mask_) {
+    inside = b.CreateAnd(inside, mask_);
+  }
+  Value* addresses = b.CreateGEP(element, frame_.buffer(source.index()), offset);
+  Value* raw = b.CreateMaskedGather(type, addresses, align, inside,
+                                    llvm::Constant::getNullValue(type));
+  if (floats) raw = widen(b, dtype, raw);
+  if (dtype == ir::DType::Bool)
+    raw = b.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
+  return vector ? raw : b.CreateExtractElement(raw, uint64_t{0});
+}
+
+}  // namespace mezzo::codegen
