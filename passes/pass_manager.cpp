@@ -40,6 +40,14 @@ bool write_file(const std::string& path, std::string_view text) {
   return !out.fail();
 }
 
+/// What the verifier finds, a line each; empty for a valid module.
+std::string faults(const Module& module) {
+  std::string out;
+  for (const ir::VerifierFinding& finding : ir::verify(module))
+    out += (out.empty() ? "" : "\n") + to_string(finding);
+  return out;
+}
+
 /// `plan-kernels {target = ...}`: the machine is known to every pass, those before included.
 void resolve_target(const Pipeline& pipeline, PassContext& context) {
   for (const PipelineStep& step : pipeline) {
@@ -154,11 +162,7 @@ void Run::check(size_t index, bool said_changed, const ir::Digest& before) {
   if (!said_changed && !(hash_ == before))
     fail(index, "after", "the pass says that it changed nothing, but the module differs");
   if (options_.verify || options_.debug.verify_roundtrip) {
-    try {
-      ir::verify_or_throw(module_);
-    } catch (const Error& error) {
-      fail(index, "after", error.what());
-    }
+    if (std::string found = faults(module_); !found.empty()) fail(index, "after", found);
   }
   if (options_.debug.verify_roundtrip) {
     std::string text = ir::print(module_), again;
@@ -211,11 +215,7 @@ size_t Run::first_breaking_step() const {
     if (skipped(pipeline_[i])) continue;
     context.options = pipeline_[i].options;
     pipeline_[i].pass->run(*module, context);
-    try {
-      ir::verify_or_throw(*module);
-    } catch (const Error&) {
-      return i;
-    }
+    if (!faults(*module).empty()) return i;
   }
   return limit_ - 1;
 }
@@ -228,16 +228,14 @@ PipelineReport Run::run() {
   resolve_target(pipeline_, context_);
   if (options_.debug.dumps("pipeline"))
     write("pipeline.txt", "// pipeline: " + print_pipeline(wanted) + "\n");
-  ir::verify_or_throw(module_);
+  if (std::string found = faults(module_); !found.empty())
+    throw UserError({}, "the module is not valid\n" + found);
   input_ = module_.clone();
   hash_ = ir::structural_hash(module_);
   size_t known = context_.findings.size();
   for (size_t i = 0; i < limit_; ++i) run_step(i);
-  try {
-    ir::verify_or_throw(module_);
-  } catch (const Error& error) {
-    fail(first_breaking_step(), "after", error.what());
-  }
+  if (std::string found = faults(module_); !found.empty())
+    fail(first_breaking_step(), "after", found);
   report_.findings.assign(context_.findings.begin() + static_cast<std::ptrdiff_t>(known),
                           context_.findings.end());
   if (options_.debug.time) write("times.txt", print_times(report_));
