@@ -24,4 +24,8 @@ class Device {
   Kind kind_;
 };
 
+/// The machine in one line: threads, vectors, and how each 16-bit type is treated (native,
+/// converted or emulated).
+std::string describe_machine();
+
 }  // namespace mezzo
