@@ -118,8 +118,8 @@ TEST_CASE("functions and parameters have names of their own") {
 }
 
 TEST_CASE("a gradient needs its function") {
-  CHECK(found_after(kTraced, [](Module& m) { m.function("loss")->set_name("cost"); }) ==
-        "@step: %l, %dw = gradient: gradient: there is no function @loss (x tensor<4xf32>, x "
+  CHECK(found_after(kTraced, [](Module& m) { m.function("loss")->set_name("objective"); }) ==
+        "@step: %l, %dw = gradient: gradient: there is no function 'loss' (x tensor<4xf32>, x "
         "tensor<4xf32>)\n");
 }
 
