@@ -65,18 +65,24 @@ inline double host_softplus(double x) {
   return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x)));
 }
 
-/// x·Φ(x) with the exact normal distribution function; Φ by erfc keeps its digits for negative x.
-/// The limit at -inf is -0.
+/// The normal distribution function; erfc keeps its digits for negative x. In long double, because
+/// e^(-x²/2) magnifies the rounding of its argument.
+inline long double host_normal_cdf(long double x) {
+  return 0.5L * std::erfc(-x * 0.707106781186547524400844362104849039L);
+}
+
+/// x·Φ(x); the limit at -inf is -0.
 inline double host_gelu(double x) {
   if (x == -std::numeric_limits<double>::infinity()) return -0.0;
-  return x * (0.5 * std::erfc(-x * 0.70710678118654752440));
+  return static_cast<double>(x * host_normal_cdf(x));
 }
 
 /// Φ(x) + x·φ(x); the limits are 1 at inf and -0 at -inf.
 inline double host_gelu_grad(double x) {
   if (std::isinf(x)) return x > 0 ? 1.0 : -0.0;
-  double density = 0.39894228040143267794 * std::exp(-0.5 * x * x);
-  return 0.5 * std::erfc(-x * 0.70710678118654752440) + x * density;
+  long double wide = x;
+  long double density = 0.398942280401432677939946059934381868L * std::exp(-0.5L * wide * wide);
+  return static_cast<double>(host_normal_cdf(wide) + wide * density);
 }
 
 }  // namespace mezzo::ir

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <mezzo/ir/error.h>
 #include <mezzo/ir/interpreter_tensor.h>
+
+#include <mezzo/ir/error.h>
 
 #include <algorithm>
 #include <bit>

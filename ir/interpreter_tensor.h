@@ -14,8 +14,8 @@ namespace mezzo::ir {
 
 struct InterpreterTensor {
   Type type;
-  std::vector<double> floats;      // of a float type
-  std::vector<int64_t> integers;   // of an integer type or bool
+  std::vector<double> floats;     // of a float type
+  std::vector<int64_t> integers;  // of an integer type or bool
 
   InterpreterTensor() = default;
   /// Zeros.

@@ -65,7 +65,8 @@ enum class AttrKind : uint8_t {
   Floats,
   Scalar,
   Symbol,
-  Value
+  Value,
+  Places  // a list of integers, values and symbols
 };
 
 struct AttrInfo {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <mezzo/ir/scalar_eval.h>
+
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/host_scalar.h>
-#include <mezzo/ir/scalar_eval.h>
 
 #include <bit>
 
