@@ -300,10 +300,18 @@ Value mapped(const ValueMap& map, Value value) {
   return it == map.end() ? value : it->second;
 }
 
+Attr remapped(const Attr& attr, const ValueMap& map) {
+  if (attr.is<ValueRef>())
+    return Attr(ValueRef{mapped(map, Value(attr.as<ValueRef>().value)).def()});
+  if (!attr.is<AttrList>()) return attr;
+  AttrList list;
+  for (const Attr& item : attr.as<AttrList>()) list.push_back(remapped(item, map));
+  return Attr(std::move(list));
+}
+
 void remap_references(Attrs& attrs, const ValueMap& map) {
   for (auto& [name, attr] : attrs)
-    if (attr.is<ValueRef>())
-      attr = Attr(ValueRef{mapped(map, Value(attr.as<ValueRef>().value)).def()});
+    if (attr.is<ValueRef>() || attr.is<AttrList>()) attr = remapped(attr, map);
 }
 
 }  // namespace

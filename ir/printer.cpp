@@ -69,13 +69,13 @@ ValueNames::ValueNames(const Function& function) {
   };
   for (Value parameter : function.parameters()) define(outer, parameter, true);
   for (const Op& op : function.body()) {
+    for (Value result : op.results()) define(outer, result, false);
     if (const Region* body = op.body()) {
       Namer inner;
       for (Value parameter : body->parameters()) define(inner, parameter, false);
       for (const Op& nested : *body)
         for (Value result : nested.results()) define(inner, result, false);
     }
-    for (Value result : op.results()) define(outer, result, false);
   }
 }
 

@@ -25,11 +25,11 @@ void round_trip(const std::string& text) {
   CHECK(print(*parse(located)) == text);
 }
 
-/// A module of one function with this body; `%x` and `%y` are tensor<4xf32>.
-std::string body(const std::string& ops, const std::string& type = "tensor<4xf32>") {
-  return "module @m attributes {stage = \"traced\"} {\n"
-         "  func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> " +
-         type + " {\n" + ops + "  }\n}\n";
+/// A module of one function with this body and these parameters, whose result is tensor<4xf32>.
+std::string body(const std::string& ops,
+                 const std::string& parameters = "%x: tensor<4xf32>, %y: tensor<4xf32>") {
+  return "module @m attributes {stage = \"traced\"} {\n  func @f(" + parameters +
+         ") -> tensor<4xf32> {\n" + ops + "  }\n}\n";
 }
 
 const char* const kMlp = R"(module @mlp attributes {stage = "traced"} {
@@ -127,7 +127,7 @@ TEST_CASE("functions stand in any order") {
 TEST_CASE("short forms are accepted and printed in full") {
   auto module = parse(R"(// a comment
 module @m {  // no stage: traced
-  func @f(%x: tensor<4xf32> {param}, %s: tensor < 2xi64> {state , mirror_of = %x}) -> (tensor<4xf32> {updates = %x}) {
+  func @f(%x: tensor<4xf32> {param}, %s: tensor <2xi64> {state , mirror_of = %x}) -> (tensor<4xf32> {updates = %x}) {
     %1 = add %x, %x : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>)
     %k = relu %1 {scope = "a\/b\u00e9\ud83d\ude00", } : (tensor<4xf32>)
     return %k : (tensor<4xf32>)
@@ -202,7 +202,8 @@ TEST_CASE("every f16 and bf16 value prints to a decimal that reads back to it") 
     const Op* b = again->function("f")->body().front();
     int compared = 0;
     for (const Op& a : module->function("f")->body()) {
-      if (a.kind() == OpKind::Constant) CHECK(a.attrs() == b->attrs()), ++compared;
+      if (a.kind() == OpKind::Constant) ++compared;
+      CHECK((a.kind() != OpKind::Constant || a.attrs() == b->attrs()));
       b = b->next();
     }
     CHECK(compared > 1500);
@@ -213,9 +214,8 @@ TEST_CASE("float attributes are f64, infinities and NaN as bits") {
   round_trip(
       body("    %c = cross_entropy %m, %n {ignore_index = -1, label_smoothing = 0.1, reduce = "
            "\"none\"} : (tensor<4x3xf32>, tensor<4xi32>) -> tensor<4xf32>\n"
-           "    return %c : tensor<4xf32>\n")
-          .replace(body("").find("%x: tensor<4xf32>, %y: tensor<4xf32>"), 36,
-                   "%m: tensor<4x3xf32>, %n: tensor<4xi32>"));
+           "    return %c : tensor<4xf32>\n",
+           "%m: tensor<4x3xf32>, %n: tensor<4xi32>"));
   Attrs attrs = parse_attrs_text("{a = 0x7FF0000000000000, b = [1, -2.5e-3, \"x\", f16, @s], c}");
   CHECK(print(attrs) == "{a = 0x7FF0000000000000, b = [1, -0.0025, \"x\", f16, @s], c = true}");
   CHECK(print(parse_attrs_text("{}")) == "");
@@ -246,10 +246,10 @@ TEST_CASE("ops know where they were written") {
 }
 
 TEST_CASE("gradients of forward values are kept as references") {
-  round_trip(body("    %a = relu %x : tensor<4xf32>\n"
-                  "    %1 = mul0 %y, %a {grad_of = %a, role = \"backward\"} : tensor<4xf32>\n"
-                  "    return %1 : tensor<4xf32>\n")
-                 .replace(body("").find("%1"), 0, ""));
+  round_trip(
+      body("    %a = relu %x : tensor<4xf32>\n"
+           "    %0 = mul0 %y, %a {grad_of = %a, role = \"backward\"} : tensor<4xf32>\n"
+           "    return %0 : tensor<4xf32>\n"));
 }
 
 TEST_CASE("the accumulator of a product is printed where it differs from the operands") {

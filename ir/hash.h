@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structural hashes of the IR. Names of values, locations and origins never count; the names of
+// {param} and {state} parameters do, since they are a function's interface.
+#pragma once
+
+#include <mezzo/ir/graph.h>
+#include <mezzo/ir/hash128.h>
+
+namespace mezzo::ir {
+
+/// All values, types, attributes, plans, functions and the stage: equal digests, equal modules.
+Digest structural_hash(const Module& module);
+Digest structural_hash(const Function& function);
+
+/// An op by kind, operands (which values they are, not what they hold), result types and
+/// attributes, defaults filled in: equal digests compute equal results. For tables within one
+/// function; not stable across runs.
+Digest op_hash(const Op& op);
+
+/// What the code of a kernel depends on: ops, types, attributes except arguments (`word`, `stream`,
+/// `places` ...), family and plan. The kernel's name, the bound values and `reason` do not count.
+Digest kernel_hash(const Op& kernel);
+
+}  // namespace mezzo::ir

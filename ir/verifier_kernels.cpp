@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of kernels (what each family of kernel_families.def may hold) and of memory.
+#include <mezzo/ir/builder.h>
+#include <mezzo/ir/plan.h>
+#include <mezzo/ir/verifier_rules.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace mezzo::ir {
+
+namespace {
+
+bool is_reduction(const Op& op) { return op.info().has(Trait::Reduction); }
+
+std::vector<int64_t> reduced_axes(const Op& op) {
+  if (const Attr* axis = op.attrs().find("axis")) return {axis->as<int64_t>()};
+  return op.ints_attr("axes");
+}
+
+/// Only adds or removes axes of length 1.
+bool is_unit_reshape(const Op& op) {
+  std::vector<int64_t> from, to;
+  for (int64_t dim : op.operand(0).shape())
+    if (dim != 1) from.push_back(dim);
+  for (int64_t dim : op.result().shape())
+    if (dim != 1) to.push_back(dim);
+  return from == to;
+}
+
+/// What may stand in any region: "" or why not.
+std::string unfit_everywhere(const Op& op) {
+  if (op.kind() == OpKind::Constant && !splat_value(op.result())) return "is no splat";
+  if (op.kind() == OpKind::Reshape && !is_unit_reshape(op))
+    return "changes more than axes of length 1, from " + to_string(op.operand(0).type()) + " to " +
+           to_string(op.result().type());
+  switch (op.kind()) {
+    case OpKind::Kernel:
+    case OpKind::Gradient:
+    case OpKind::AllFinite:
+    case OpKind::Verdict:
+      return "may not stand inside a kernel";
+    default:
+      return "";
+  }
+}
+
+bool is_pointwise(const Op& op) {
+  switch (op.kind()) {
+    case OpKind::Constant:
+    case OpKind::Iota:
+    case OpKind::Pad:
+    case OpKind::RandomUniform:
+    case OpKind::RandomNormal:
+    case OpKind::RngAdvance:
+      return true;
+    default:
+      return is_elementwise(op.kind()) || is_view(op.kind());
+  }
+}
+
+bool fits_family(const Op& op, Family family) {
+  if (op.kind() == OpKind::Yield) return true;
+  switch (family) {
+    case Family::Elementwise:
+    case Family::Optimizer:
+      return is_pointwise(op);
+    case Family::Rows:
+      return is_pointwise(op) || is_reduction(op);
+    case Family::Columns:
+      return is_pointwise(op) || op.kind() == OpKind::Sum || op.kind() == OpKind::Max ||
+             op.kind() == OpKind::Min;
+    case Family::Matmul:
+      return is_pointwise(op) || op.kind() == OpKind::Matmul;
+    case Family::Movement:
+      return is_view(op.kind()) || op.kind() == OpKind::Pad;
+  }
+  return false;
+}
+
+std::string axes_text(const std::vector<int64_t>& axes) {
+  std::string out;
+  for (int64_t axis : axes) out += (out.empty() ? "[" : ", ") + std::to_string(axis);
+  return out.empty() ? "[]" : out + "]";
+}
+
+/// All reductions of a rows or columns kernel run over the same axes of one space, the last or the
+/// first ones.
+void check_reductions(VerifierContext& context, const Op& kernel, Family family) {
+  const Op* first = nullptr;
+  for (const Op& op : *kernel.body()) {
+    if (!is_reduction(op)) continue;
+    std::vector<int64_t> axes = reduced_axes(op);
+    if (!first) {
+      first = &op;
+      int64_t rank = op.operand(0).type().rank(), count = static_cast<int64_t>(axes.size());
+      int64_t start = family == Family::Rows ? rank - count : 0;
+      for (int64_t i = 0; i < count; ++i)
+        if (axes[static_cast<size_t>(i)] != start + i) {
+          context.report(op, "reduces axes " + axes_text(axes) + " of rank " +
+                                 std::to_string(rank) + "; a " + to_string(family) +
+                                 " kernel reduces the " +
+                                 (family == Family::Rows ? "last" : "first") + " axes");
+          break;
+        }
+      continue;
+    }
+    if (axes != reduced_axes(*first))
+      context.report(op, "reduces axes " + axes_text(axes) + ", another op of the kernel " +
+                             axes_text(reduced_axes(*first)));
+    if (!(op.operand(0).shape() == first->operand(0).shape()))
+      context.report(op, "reduces " + to_string(op.operand(0).type()) +
+                             ", another op of the kernel " + to_string(first->operand(0).type()));
+  }
+  if (!first)
+    context.report(kernel, std::string("a ") + to_string(family) + " kernel has no reduction");
+}
+
+void check_family(VerifierContext& context, const Op& kernel, Family family) {
+  int products = 0;
+  for (const Op& op : *kernel.body()) {
+    if (std::string why = unfit_everywhere(op); !why.empty())
+      context.report(op, why);
+    else if (!fits_family(op, family))
+      context.report(op, std::string("may not stand in a kernel of family ") + to_string(family));
+    products += op.kind() == OpKind::Matmul;
+  }
+  if (family == Family::Matmul && products != 1)
+    context.report(kernel, "has " + std::to_string(products) + " products, not 1");
+  if (family == Family::Rows || family == Family::Columns)
+    check_reductions(context, kernel, family);
+}
+
+void check_binding(VerifierContext& context, const Op& kernel) {
+  const Region& body = *kernel.body();
+  if (body.num_parameters() != kernel.num_operands())
+    return context.report(kernel, "binds " + std::to_string(body.num_parameters()) + " names to " +
+                                      std::to_string(kernel.num_operands()) + " operands");
+  for (int i = 0; i < kernel.num_operands(); ++i)
+    if (!(body.parameter(i).type() == kernel.operand(i).type()))
+      context.report(kernel, "operand " + std::to_string(i) + " is " +
+                                 to_string(kernel.operand(i).type()) + ", its inner name " +
+                                 to_string(body.parameter(i).type()));
+}
+
+void check_yield(VerifierContext& context, const Op& kernel) {
+  const Op* yield = kernel.body()->terminator();
+  if (!yield) return;  // found with the terminators
+  if (yield->num_operands() != kernel.num_results())
+    return context.report(kernel, "yields " + std::to_string(yield->num_operands()) +
+                                      " values for " + std::to_string(kernel.num_results()) +
+                                      " results");
+  for (int i = 0; i < yield->num_operands(); ++i) {
+    Value value = yield->operand(i);
+    if (!(value.type() == kernel.result(i).type()))
+      context.report(kernel, "result " + std::to_string(i) + " is " +
+                                 to_string(kernel.result(i).type()) + ", but yields " +
+                                 to_string(value.type()));
+    if (value.is_parameter()) context.report(kernel, "yields its parameter " + context.name(value));
+  }
+}
+
+}  // namespace
+
+void verify_kernels(VerifierContext& context) {
+  std::unordered_set<std::string_view> names;
+  for (const Op& op : context.function().body()) {
+    if (op.kind() != OpKind::Kernel) {
+      if (op.body()) context.report(op, "has a body, but is no kernel");
+      continue;
+    }
+    if (!names.insert(op.kernel_name()).second) context.report(op, "another kernel has this name");
+    if (!op.body()) {
+      context.report(op, "has no body");
+      continue;
+    }
+    check_binding(context, op);
+    check_yield(context, op);
+    const Attr* attr = op.attrs().find("family");
+    std::optional<Family> family =
+        attr && attr->is<std::string>() ? parse_family(attr->as<std::string>()) : std::nullopt;
+    if (family)
+      check_family(context, op, *family);
+    else
+      context.report(op, "attribute 'family' is missing or unknown");
+  }
+}
+
+void verify_places(VerifierContext& context) {
+  if (!context.at_least(Stage::Planned)) return;
+  // The parameter that a value shares storage with, and who overwrote it.
+  std::unordered_map<const ValueDef*, const ValueDef*> storage;
+  std::unordered_map<const ValueDef*, const Op*> writer;
+  auto storage_of = [&](Value value) {
+    auto it = storage.find(value.def());
+    return it == storage.end() ? value.def() : it->second;
+  };
+  for (const Op& op : context.function().body()) {
+    if (op.kind() == OpKind::Kernel && !op.has_plan()) context.report(op, "has no plan");
+    for (int i = 0; i < op.num_operands(); ++i) {
+      auto it = writer.find(storage_of(op.operand(i)));
+      if (it != writer.end())
+        context.report(op, "reads " + context.name(op.operand(i)) + " after @" +
+                               it->second->kernel_name() + " has overwritten it");
+    }
+    if (op.kind() == OpKind::Reshape) storage[op.result().def()] = storage_of(op.operand(0));
+    const Attr* places = op.attrs().find("places");
+    if (!places || !places->is<AttrList>()) continue;
+    const AttrList& list = places->as<AttrList>();
+    if (list.size() != static_cast<size_t>(op.num_results()))
+      context.report(op, "has " + std::to_string(list.size()) + " places for " +
+                             std::to_string(op.num_results()) + " results");
+    for (const Attr& place : list)
+      if (place.is<ValueRef>() && !writer.emplace(place.as<ValueRef>().value, &op).second)
+        context.report(op, "overwrites " + context.name(place.as<ValueRef>().value) + ", which @" +
+                               writer.at(place.as<ValueRef>().value)->kernel_name() +
+                               " has overwritten already");
+  }
+}
+
+}  // namespace mezzo::ir

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole files as bytes, and files that appear complete or not at all.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+namespace mezzo::runtime {
+
+/// All bytes of a file or pipe; throws UserError `PATH: cannot read: REASON`.
+std::vector<std::byte> read_file(const std::filesystem::path& path);
+
+enum class Sync { No, Yes };
+
+/// Writes the parts one after the other to a temporary name beside `path`, syncs if asked, and
+/// renames; throws UserError `PATH: cannot write: REASON` and leaves what was there before.
+void write_file(const std::filesystem::path& path,
+                std::initializer_list<std::span<const std::byte>> parts, Sync sync = Sync::No);
+
+}  // namespace mezzo::runtime

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element access goes through memcpy of the table's storage types; every rounding is one of
+// ir/dtype.h.
+#include <mezzo/ir/error.h>
+#include <mezzo/runtime/host_array.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace mezzo::runtime {
+namespace {
+
+using ir::DType;
+
+template <typename T>
+T load(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <typename T>
+void store(std::byte* to, T value) {
+  std::memcpy(to, &value, sizeof value);
+}
+
+double load_double(DType dtype, const std::byte* from) {
+  switch (dtype) {
+    case DType::F64:
+      return load<double>(from);
+    case DType::F32:
+      return static_cast<double>(load<float>(from));
+    case DType::F16:
+      return static_cast<double>(ir::f16_to_f32(load<uint16_t>(from)));
+    case DType::BF16:
+      return static_cast<double>(ir::bf16_to_f32(load<uint16_t>(from)));
+    case DType::I64:
+      return static_cast<double>(load<int64_t>(from));
+    case DType::I32:
+      return load<int32_t>(from);
+    case DType::U8:
+    case DType::Bool:
+      return load<uint8_t>(from);
+  }
+  throw InternalError("unknown element type");
+}
+
+int64_t load_integer(DType dtype, const std::byte* from) {
+  switch (dtype) {
+    case DType::I64:
+      return load<int64_t>(from);
+    case DType::I32:
+      return load<int32_t>(from);
+    case DType::U8:
+    case DType::Bool:
+      return load<uint8_t>(from);
+    default:
+      return ir::float_to_integer(DType::I64, load_double(dtype, from));
+  }
+}
+
+void store_integer(DType dtype, std::byte* to, int64_t value);
+
+void store_double(DType dtype, std::byte* to, double value) {
+  switch (dtype) {
+    case DType::F64:
+      return store(to, value);
+    case DType::F32:
+      return store(to, static_cast<float>(value));
+    case DType::F16:
+      return store(to, ir::f64_to_f16(value));
+    case DType::BF16:
+      return store(to, ir::f64_to_bf16(value));
+    default:
+      return store_integer(dtype, to, ir::float_to_integer(dtype, value));
+  }
+}
+
+void store_integer(DType dtype, std::byte* to, int64_t value) {
+  switch (dtype) {
+    case DType::I64:
+      return store(to, value);
+    case DType::I32:
+      return store(to, static_cast<int32_t>(ir::wrap_integer(dtype, value)));
+    case DType::U8:
+    case DType::Bool:
+      return store(to, static_cast<uint8_t>(ir::wrap_integer(dtype, value)));
+    case DType::F64:
+      return store(to, static_cast<double>(value));
+    default:
+      break;
+  }
+  // To a narrower float with one rounding: what an f64 cannot hold is folded into a sticky lowest
+  // bit first, which leaves the second rounding the same decision as the whole number would.
+  constexpr int64_t kExact = int64_t{1} << 53;
+  if (value > kExact || value < -kExact) {
+    const bool inexact = (value & 1023) != 0;
+    value = (value >> 10 | (inexact ? 1 : 0)) * 1024;
+  }
+  store_double(dtype, to, static_cast<double>(value));
+}
+
+}  // namespace
+
+HostArray::HostArray(const ir::Type& type) : type(type), bytes(static_cast<size_t>(type.bytes())) {}
+
+HostArray::HostArray(const ir::Type& type, std::span<const double> values) : HostArray(type) {
+  MEZZO_CHECK(static_cast<int64_t>(values.size()) == type.elements(),
+              std::to_string(values.size()) + " values for " + ir::to_string(type));
+  for (size_t i = 0; i < values.size(); ++i) set(static_cast<int64_t>(i), values[i]);
+}
+
+double HostArray::as_double(int64_t index) const {
+  return load_double(type.dtype, bytes.data() + index * ir::byte_size(type.dtype));
+}
+
+int64_t HostArray::as_integer(int64_t index) const {
+  return load_integer(type.dtype, bytes.data() + index * ir::byte_size(type.dtype));
+}
+
+void HostArray::set(int64_t index, double value) {
+  store_double(type.dtype, bytes.data() + index * ir::byte_size(type.dtype), value);
+}
+
+void HostArray::set_integer(int64_t index, int64_t value) {
+  store_integer(type.dtype, bytes.data() + index * ir::byte_size(type.dtype), value);
+}
+
+std::vector<double> HostArray::to_doubles() const {
+  std::vector<double> values(static_cast<size_t>(type.elements()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = as_double(static_cast<int64_t>(i));
+  return values;
+}
+
+HostArray HostArray::converted_to(DType dtype) const {
+  if (dtype == type.dtype) return *this;
+  HostArray out(type.with(dtype));
+  const bool from_float = ir::is_float(type.dtype);
+  for (int64_t i = 0; i < type.elements(); ++i) {
+    if (from_float)
+      out.set(i, as_double(i));
+    else
+      out.set_integer(i, as_integer(i));
+  }
+  return out;
+}
+
+void HostArray::check_element_size(size_t size) const {
+  MEZZO_CHECK(static_cast<int64_t>(size) == ir::byte_size(type.dtype),
+              "a view of " + std::to_string(size) + "-byte elements of " + ir::to_string(type));
+}
+
+}  // namespace mezzo::runtime

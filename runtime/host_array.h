@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dense row-major array in host memory: what files hold, what goes into an executable and what
+// comes out.
+#pragma once
+
+#include <mezzo/ir/shape.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace mezzo::runtime {
+
+struct HostArray {
+  ir::Type type;
+  /// type.bytes() bytes in the machine's byte order; f16 and bf16 are their 16-bit patterns, bools
+  /// are 0 or 1.
+  std::vector<std::byte> bytes;
+
+  HostArray() : HostArray(ir::Type()) {}
+  /// Zeros.
+  explicit HostArray(const ir::Type& type);
+  /// `values` rounded once, to nearest even; to an integer type toward zero and saturated. One
+  /// value for each element.
+  HostArray(const ir::Type& type, std::span<const double> values);
+
+  /// Element `index` in row-major order; an i64 beyond 2^53 is rounded.
+  double as_double(int64_t index) const;
+  /// Element `index`; a float toward zero, saturated, NaN as 0.
+  int64_t as_integer(int64_t index) const;
+  void set(int64_t index, double value);
+  void set_integer(int64_t index, int64_t value);
+
+  std::vector<double> to_doubles() const;
+  /// The same values in another element type, each rounded once to nearest even; floats to integers
+  /// toward zero and saturated, integers to narrower integers wrapped, anything to bool as `!= 0`.
+  HostArray converted_to(ir::DType dtype) const;
+
+  /// The elements as `T`, whose size must be that of the element type (uint16_t for f16 and bf16).
+  template <typename T>
+  std::span<T> view() {
+    check_element_size(sizeof(T));
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  template <typename T>
+  std::span<const T> view() const {
+    check_element_size(sizeof(T));
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+
+ private:
+  void check_element_size(size_t size) const;
+};
+
+}  // namespace mezzo::runtime
