@@ -103,13 +103,15 @@ std::vector<Value> decompose_scale_update(const Composite& op, ir::Builder& buil
   Value full = parts.make(
       OpKind::Ge, {count, parts.scalar(count, static_cast<double>(op.int_attr("interval")))});
   Value grows = parts.make(OpKind::LogicalAnd, {taken, full});
-  auto times = [&](const char* factor, OpKind limit, const char* bound) {
+  // A bound stops the change that would cross it and never moves a scale that lies beyond it.
+  auto times = [&](const char* factor, OpKind limit, const char* bound, OpKind keep) {
     Value product =
         parts.make(OpKind::Mul, {scale, parts.scalar(scale, op.attrs.get_float(factor))});
-    return parts.make(limit, {product, parts.scalar(scale, op.attrs.get_float(bound))});
+    product = parts.make(limit, {product, parts.scalar(scale, op.attrs.get_float(bound))});
+    return parts.make(keep, {scale, product});
   };
-  Value grown = times("growth", OpKind::Minimum, "ceiling");
-  Value lowered = times("backoff", OpKind::Maximum, "floor");
+  Value grown = times("growth", OpKind::Minimum, "ceiling", OpKind::Maximum);
+  Value lowered = times("backoff", OpKind::Maximum, "floor", OpKind::Minimum);
   Value next = parts.make(OpKind::Where, {grows, grown, scale});
   next = parts.make(OpKind::Where, {backs_off, lowered, next});
   Value zero = parts.scalar(clean, 0);

@@ -48,9 +48,12 @@ struct PassInfo {
 std::span<const PassInfo> all_passes();
 /// Null when unknown.
 const PassInfo* find_pass(std::string_view name);
+/// Names of the options that the pass takes.
+std::vector<std::string> pass_options(const PassInfo& pass);
+/// Text names of all passes.
+std::vector<std::string> pass_names();
 
 #define PASS(function, name, summary, latest, gives) bool function(ir::Module&, PassContext&);
 #include <mezzo/passes/passes.def>
-#undef PASS
 
 }  // namespace mezzo::passes

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `mezzo` command: reads the command line and calls the subcommand. Exit status: 0 good, 1 the
+// answer is no, 2 bad usage or input (or a fault of ours, which says so).
+#include "commands.h"
+#include <mezzo/ir/error.h>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <functional>
+
+namespace mezzo::tool {
+
+namespace {
+
+/// A subcommand registers its options here and leaves what is to be run in `action`.
+using Action = std::function<int()>;
+
+void add_opt(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("opt", "run passes over a module and print it");
+  auto arguments = std::make_shared<OptArguments>();
+  command->add_option("FILE", arguments->file, "module text (.mz); - is the standard input")
+      ->required();
+  CLI::Option* passes = command->add_option("--passes", arguments->passes,
+                                            "passes by name, options in braces: a, b {key = 1}");
+  command->add_option("--pipeline", arguments->pipeline, "train or infer")->excludes(passes);
+  command->add_option("--policy", arguments->policy, "precision policy for autocast");
+  command->add_option("--rounding", arguments->rounding, "as-written or excess, for round-mode");
+  command->add_option("--target", arguments->target, "machine for plan-kernels: x86-64-v3, sm_90");
+  command->add_option("--print-after", arguments->print_after,
+                      "print the module after each pass (all), each that changed it (changed), or "
+                      "after the pass of that name");
+  command->add_flag("--locs", arguments->locs, "print locations and origins");
+  command->add_option("-o", arguments->output, "file for the module instead of standard output");
+  command->callback([arguments, passes, &action] {
+    arguments->passes_given = passes->count() > 0;
+    action = [arguments] { return opt(*arguments); };
+  });
+}
+
+void add_ops(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("ops", "print the op table");
+  command->callback([&action] { action = [] { return ops(); }; });
+}
+
+/// Every subcommand, in the order of the help text.
+constexpr void (*kCommands[])(CLI::App&, Action&) = {add_opt, add_ops};
+
+int run(int argc, char** argv) {
+  CLI::App app("Mezzo: mixed-precision graph compiler", "mezzo");
+  app.require_subcommand(1);
+  Action action;
+  for (auto add : kCommands) add(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return action();
+}
+
+}  // namespace
+
+}  // namespace mezzo::tool
+
+int main(int argc, char** argv) {
+  try {
+    return mezzo::tool::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pipelines as text: what reads back, what is refused and in which words.
+#include <mezzo/passes/pipeline.h>
+
+#include <mezzo/ir/error.h>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace mezzo::test {
+
+namespace {
+
+template <class F>
+std::string error_of(F&& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string parse_error(const std::string& text) {
+  return error_of([&] { passes::parse_pipeline(text); });
+}
+
+}  // namespace
+
+TEST_CASE("a printed pipeline reads back to itself, options included") {
+  std::string text = "canonicalize, loss-scale {growth = 4.0, interval = 100}, autodiff, cse, dce";
+  passes::Pipeline pipeline = passes::parse_pipeline(text);
+  REQUIRE(pipeline.size() == 5);
+  CHECK(pipeline[1].options.get_int("interval") == 100);
+  CHECK(passes::print_pipeline(pipeline) == text);
+  CHECK(passes::print_pipeline(passes::parse_pipeline(" canonicalize,dce ")) ==
+        "canonicalize, dce");
+  CHECK(passes::parse_pipeline("").empty());
+}
+
+TEST_CASE("an unknown pass is an error that names it and what was meant") {
+  CHECK(parse_error("canonicalize, clip") ==
+        "pipeline:1:15: error: unknown pass 'clip'\n"
+        "canonicalize, clip\n"
+        "              ^");
+  CHECK(parse_error("constant-fodl") ==
+        "pipeline:1:1: error: unknown pass 'constant-fodl'; did you mean 'constant-fold'?\n"
+        "constant-fodl\n"
+        "^");
+}
+
+TEST_CASE("an option that a pass does not take is an error that lists those it takes") {
+  CHECK(parse_error("loss-scale {interva = 3}") ==
+        "pipeline:1:1: error: 'loss-scale' has no option 'interva'; did you mean 'interval'?\n"
+        "loss-scale {interva = 3}\n"
+        "^\n"
+        "note: it takes backoff, ceiling, floor, growth, interval");
+  CHECK(parse_error("dce {fast}") ==
+        "pipeline:1:1: error: 'dce' has no option 'fast'\n"
+        "dce {fast}\n"
+        "^\n"
+        "note: it takes no options");
+}
+
+TEST_CASE("a pipeline with a comma too much or too few is refused at its place") {
+  CHECK(parse_error("cse dce").starts_with("pipeline:1:5: error: expected ',' between passes"));
+  CHECK(parse_error("cse,").starts_with("pipeline:1:5: error: expected the name of a pass"));
+  CHECK(parse_error("cse, , dce").starts_with("pipeline:1:6: error: expected the name of a pass"));
+}
+
+TEST_CASE("a pipeline that does not fit together is refused with the pass and both stages") {
+  passes::Pipeline pipeline = passes::parse_pipeline("canonicalize, decompose, autodiff");
+  CHECK(
+      error_of([&] { passes::check_stages(pipeline, ir::Stage::Traced); }) ==
+      "error: the pipeline does not fit together: 'autodiff' accepts a module up to stage traced, "
+      "but 'decompose' gives stage primitive\n"
+      "note: move 'autodiff' before 'decompose'");
+  CHECK(
+      error_of(
+          [&] { passes::check_stages(passes::parse_pipeline("autodiff"), ir::Stage::Typed); }) ==
+      "error: the pipeline does not fit together: 'autodiff' accepts a module up to stage traced, "
+      "but it has stage typed\n"
+      "note: the module is past 'autodiff'; leave it out");
+  CHECK_NOTHROW(
+      passes::check_stages(passes::parse_pipeline("autodiff, decompose, cse"), ir::Stage::Traced));
+}
+
+TEST_CASE("an option without its pass is refused, one with it is filled in") {
+  passes::Pipeline pipeline = passes::parse_pipeline("cse, loss-scale");
+  passes::set_option(pipeline, "loss-scale", "interval", ir::Attr(7));
+  CHECK(passes::print_pipeline(pipeline) == "cse, loss-scale {interval = 7}");
+  CHECK(error_of([&] { passes::set_policy(pipeline, "float32"); }) ==
+        "error: option 'policy' has no pass to go to: 'autocast' is not in the pipeline\n"
+        "note: the pipeline is 'cse, loss-scale {interval = 7}'");
+}
+
+TEST_CASE("an unknown pipeline is an error that names the known ones") {
+  CHECK(error_of([] { passes::pipeline_by_name("trian"); }) ==
+        "error: unknown pipeline 'trian'; did you mean 'train'?\n"
+        "note: pipelines are train and infer; --passes takes a list of passes");
+}
+
+TEST_CASE("every pass has a summary, and its options are known by name") {
+  for (const passes::PassInfo& pass : passes::all_passes()) {
+    CHECK(passes::find_pass(pass.name) == &pass);
+    CHECK(std::string(pass.summary).size() > 10);
+  }
+  CHECK(passes::pass_options(*passes::find_pass("loss-scale")).size() == 5);
+  CHECK(passes::find_pass("clip") == nullptr);
+}
+
+}  // namespace mezzo::test

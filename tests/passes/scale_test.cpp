@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Long chains: no pass recurses, and none takes more than near-linear time. The bound is a ratio
+// between two lengths on the same machine, wide enough for a busy one and far below that of a
+// quadratic pass (100).
+#include <mezzo/ir/builder.h>
+#include <mezzo/passes/pass.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+namespace mezzo::test {
+
+namespace {
+
+using ir::OpKind;
+using ir::Value;
+
+/// x * 1, tanh, neg of neg, the same exp twice, a dead op, mean: `count` ops and more, all in one
+/// chain, that all read one constant.
+std::unique_ptr<ir::Module> chain(int count) {
+  auto module = std::make_unique<ir::Module>("chain");
+  ir::Function* function = module->add_function("f");
+  Value x = function->add_parameter(ir::Type(ir::DType::F32, {4}), "x");
+  ir::Builder builder(function->body());
+  Value one = builder.constant(ir::Type(ir::DType::F32, {}), 1);
+  Value half = builder.constant(ir::Type(ir::DType::F32, {}), 0.5);
+  for (int made = 0; made < count; made += 10) {
+    x = builder.make(OpKind::Mul, {x, one});
+    x = builder.make(OpKind::Neg, {builder.make(OpKind::Neg, {x})});
+    Value a = builder.make(OpKind::Tanh, {x}), b = builder.make(OpKind::Tanh, {x});
+    builder.make(OpKind::Exp, {a});
+    x = builder.make(OpKind::Add, {a, b});
+    Value mean = builder.make(OpKind::Mean, {x}, {{"axes", ir::Attr(std::vector<int64_t>{0})}});
+    x = builder.make(OpKind::Sub, {x, mean});
+    x = builder.make(OpKind::Mul, {x, builder.make(OpKind::Mul, {one, half})});
+  }
+  function->set_results(std::span(&x, 1), {ir::Attrs()});
+  return module;
+}
+
+double best_seconds(passes::PassFunction pass, int count) {
+  double best = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    std::unique_ptr<ir::Module> module = chain(count);
+    passes::PassContext context;
+    auto start = std::chrono::steady_clock::now();
+    CHECK(pass(*module, context));
+    std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    best = std::min(best, time.count());
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("passes over a chain of 100,000 ops take about ten times as long as over 10,000") {
+  for (const char* name : {"canonicalize", "constant-fold", "cse", "dce", "decompose"}) {
+    passes::PassFunction pass = passes::find_pass(name)->run;
+    double small = best_seconds(pass, 10'000), large = best_seconds(pass, 100'000);
+    INFO(name << ": " << small << " s and " << large << " s");
+    CHECK(large < 40 * small);
+    CHECK(large < 20);
+  }
+}
+
+}  // namespace mezzo::test
