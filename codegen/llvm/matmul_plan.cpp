@@ -41,7 +41,7 @@ bool choose_k_blocks(MatmulSpec& spec, int64_t slices) {
   const int64_t allowed = kMaxBlock + static_cast<int64_t>(std::log2(std::max<int64_t>(spec.k, 2)));
   // Packing transposes 8 steps (or pairs of steps) at a time.
   const int64_t unit = spec.bf16_pairs ? 16 : 8;
-  for (int64_t longest = kMaxBlock; longest >= kMaxBlock / 2; longest -= unit) {
+  for (int64_t longest = kMaxBlock; longest >= kMaxBlock / 4; longest -= unit) {
     const int64_t blocks = std::max<int64_t>(1, ceil_div(length, longest));
     spec.kc = std::max(unit, round_up(ceil_div(length, blocks), unit));
     spec.slice_blocks = std::max<int64_t>(1, ceil_div(length, spec.kc));
@@ -88,7 +88,8 @@ MatmulSpec plan_matmul(MatmulSpec spec, const ir::Target& target, bool costly_b)
     set_rows();
     m_tiles = ceil_div(m, spec.mc);
   }
-  if (batch * m_tiles * n_tiles < wanted) {
+  // Every block of columns packs A again: half the tasks are enough to leave them wide.
+  if (batch * m_tiles * n_tiles * 2 < wanted) {
     n_tiles =
         std::max(n_tiles, std::min(ceil_div(wanted, batch * m_tiles), ceil_div(n, 8 * spec.nr)));
   }
@@ -132,9 +133,10 @@ int64_t rounding_steps(const MatmulSpec& spec) {
 
 MatmulScratch matmul_scratch(const MatmulSpec& spec) {
   MatmulScratch place;
-  // Packing writes whole vectors, whose last lanes may lie behind the last panel.
+  // Packing writes whole vectors, whose last lanes may lie behind the panel.
   const int64_t overhang = 64;
-  place.b_panel = round_up(spec.mc * spec.kc * packed_bytes(spec) + overhang, 64);
+  place.a_stride = round_up(spec.mr * spec.kc * packed_bytes(spec), 64) + overhang;
+  place.b_panel = ceil_div(spec.mc, spec.mr) * place.a_stride;
   place.tiles = place.b_panel;
   if (!spec.prepack_b) place.tiles += round_up(spec.nr * spec.kc * packed_bytes(spec), 64);
   const int64_t tile = int64_t{spec.mr} * spec.nr * compute_bytes(spec);

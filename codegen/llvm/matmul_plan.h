@@ -75,6 +75,8 @@ int64_t reduce_rows(const MatmulSpec& spec);
 /// scratch_bytes.
 struct MatmulScratch {
   int64_t b_panel = 0, tiles = 0, totals = 0, end = 0;
+  /// From one panel of A to the next: the panel and what packing writes behind it.
+  int64_t a_stride = 0;
 };
 MatmulScratch matmul_scratch(const MatmulSpec& spec);
 

@@ -44,6 +44,7 @@ class RegionEmitter {
   /// Presets the value of an op wherever it is asked for in this scope: a reduction's result, a product's accumulator.
   /// Rounds to the op's element type and flags it when `rounded` is false.
   void preset(ir::Value value, llvm::Value* computed, bool rounded = true);
+  void forget(ir::Value value) { presets_.erase(value.def()); }
   /// Every one-element value of the region that does not depend on the loops, once, before them.
   void eval_scalars();
 
