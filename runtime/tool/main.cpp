@@ -90,7 +90,10 @@ void add_devices(CLI::App& app, Action& action) {
 
 void add_cache(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("cache", "list or clear the kernel cache on disk");
-  command->require_subcommand(1);
+  command->require_subcommand(0, 1);
+  command->callback([command, &action] {
+    if (command->get_subcommands().empty()) action = cache_list;
+  });
   command->add_subcommand("list", "print all entries, the most recently used first")
       ->callback([&action] { action = cache_list; });
   command->add_subcommand("clear", "remove all entries")->callback([&action] {
