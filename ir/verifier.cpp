@@ -4,6 +4,7 @@
 #include <mezzo/ir/shape_rules.h>
 #include <mezzo/ir/verifier_rules.h>
 
+#include <algorithm>
 #include <array>
 
 namespace mezzo::ir {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise, movement and optimizer kernels: every result element is evaluated where it is stored. Where all
-// operands are read at the element itself (or are scalars) the space is one long axis; else one loop a row.
+// Elementwise, movement and optimizer kernels: every result element is evaluated where it is
+// stored. Where all operands are read at the element itself (or are scalars) the space is one long
+// axis; else one loop a row.
 #include <mezzo/codegen/llvm/emit_families.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
@@ -36,7 +37,8 @@ bool is_flat(std::span<const ir::Value> values) {
   const ir::Shape& space = values[0].shape();
   for (const ir::Op* op : ops_behind(values)) {
     bool pointwise = ir::is_elementwise(op->kind()) || op->kind() == ir::OpKind::Constant ||
-                     op->kind() == ir::OpKind::RandomUniform || op->kind() == ir::OpKind::RandomNormal;
+                     op->kind() == ir::OpKind::RandomUniform ||
+                     op->kind() == ir::OpKind::RandomNormal;
     bool scalar = op->result().type().elements() == 1;
     if (!scalar && (!pointwise || !(op->result().shape() == space))) return false;
     if (op->info().has(ir::Trait::Random)) continue;  // reads its state, not a tensor
@@ -46,8 +48,8 @@ bool is_flat(std::span<const ir::Value> values) {
   return true;
 }
 
-/// Coordinates of the position `linear` of a space that is treated as one axis: the whole index sits on the last axis,
-/// which row-major strides make right for every tensor of the space's shape.
+/// Coordinates of the position `linear` of a space that is treated as one axis: the whole index
+/// sits on the last axis, which row-major strides make right for every tensor of the space's shape.
 Coordinates flat_coordinates(RegionEmitter& emitter, const ir::Shape& space, Value* linear) {
   Coordinates at = emitter.origin(space);
   at.back() = {linear, 1};
@@ -66,11 +68,14 @@ void store_all(RegionEmitter& emitter, const Segment& segment, const Coordinates
   for (ir::Value value : segment.yields) values.push_back(emitter.eval(value, at));
   bool varies = !at.empty() && at.back().stride != 0;
   for (size_t i = 0; i < values.size(); ++i)
-    emitter.store(segment.results[i], varies ? emitter.splat(values[i], emitter.lanes()) : values[i], at);
+    emitter.store(segment.results[i],
+                  varies ? emitter.splat(values[i], emitter.lanes()) : values[i], at);
 }
 
-/// Elements [begin, end) of a segment; `begin` is a multiple of the last axis unless the segment is flat.
-void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Value* end, int lanes) {
+/// Elements [begin, end) of a segment; `begin` is a multiple of the last axis unless the segment is
+/// flat.
+void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Value* end,
+                int lanes) {
   const ir::Shape& space = segment.yields[0].shape();
   llvm::IRBuilderBase& b = emitter.builder();
   if (space.rank() == 0) {
@@ -120,9 +125,11 @@ std::vector<Segment> segments_of(const ir::Op& kernel, bool optimizer) {
   return segments;
 }
 
-CpuKernel emit_segments(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol, bool optimizer) {
+CpuKernel emit_segments(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol,
+                        bool optimizer) {
   ir::Plan plan = ir::Plan::from(kernel.plan());
-  MEZZO_CHECK(plan.vector > 0 && plan.grain > 0, "kernel @" + kernel.kernel_name() + " has no plan");
+  MEZZO_CHECK(plan.vector > 0 && plan.grain > 0,
+              "kernel @" + kernel.kernel_name() + " has no plan");
   int lanes = static_cast<int>(plan.vector);
   KernelFrame frame(module, symbol);
   RegionEmitter emitter(frame, kernel);
@@ -137,8 +144,9 @@ CpuKernel emit_segments(ModuleBuilder& module, const ir::Op& kernel, const std::
     auto clamp = [&](Value* task) {
       Value* local = b.CreateSub(task, emitter.index(first_task));
       local = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, local, emitter.index(0));
-      Value* element = b.CreateMul(b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, local, emitter.index(tasks)),
-                                   emitter.index(plan.grain));
+      Value* element =
+          b.CreateMul(b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, local, emitter.index(tasks)),
+                      emitter.index(plan.grain));
       return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, element, emitter.index(elements));
     };
     emit_range(emitter, segment, clamp(frame.first_task()), clamp(frame.last_task()), lanes);
@@ -151,7 +159,8 @@ CpuKernel emit_segments(ModuleBuilder& module, const ir::Op& kernel, const std::
 
 }  // namespace
 
-std::vector<Value*> delinearize(RegionEmitter& emitter, Value* linear, std::span<const int64_t> dims) {
+std::vector<Value*> delinearize(RegionEmitter& emitter, Value* linear,
+                                std::span<const int64_t> dims) {
   llvm::IRBuilderBase& b = emitter.builder();
   std::vector<Value*> out(dims.size());
   for (size_t i = dims.size(); i-- > 0;) {

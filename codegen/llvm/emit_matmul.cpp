@@ -57,8 +57,15 @@ class Emitter {
  private:
   /// The emitted code of one function; short names for what every line needs.
   struct Scope {
-    Scope(ModuleBuilder& module, const std::string& name) : frame(module, name) {}
+    Scope(ModuleBuilder& module, const std::string& name, const MatmulHooks& all)
+        : frame(module, name), hooks(all) {
+      if (hooks.start) hooks.start(frame);
+    }
+    ~Scope() {
+      if (hooks.finish) hooks.finish(frame);
+    }
     KernelFrame frame;
+    const MatmulHooks& hooks;
     llvm::IRBuilderBase& b = frame.builder();
 
     Value* constant(int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); }
@@ -87,7 +94,7 @@ class Emitter {
   }
 
   void emit_pack_launch() {
-    Scope s(module_, name_ + ".pack");
+    Scope s(module_, name_ + ".pack", hooks_);
     s.frame.loop(s.frame.first_task(), s.frame.last_task(), 1, [&](Value* task) {
       Value* rest = task;
       Value* panel = s.digit(rest, spec_.panels());
@@ -99,7 +106,7 @@ class Emitter {
   }
 
   void emit_product() {
-    Scope s(module_, name_);
+    Scope s(module_, name_, hooks_);
     s.frame.loop(s.frame.first_task(), s.frame.last_task(), 1, [&](Value* task) {
       Value* rest = task;
       Value* row0 = s.times(s.digit(rest, spec_.m_tiles()), spec_.mc);
@@ -271,7 +278,7 @@ class Emitter {
   }
 
   void emit_reduce() {
-    Scope s(module_, name_ + ".reduce");
+    Scope s(module_, name_ + ".reduce", hooks_);
     const int64_t rows = reduce_rows(spec_);
     const int64_t blocks = (spec_.m + rows - 1) / rows;
     s.frame.loop(s.frame.first_task(), s.frame.last_task(), 1, [&](Value* task) {
@@ -318,6 +325,22 @@ Value* flat_index(llvm::IRBuilderBase& b, Value* batch, Value* row, Value* colum
 }
 
 }  // namespace
+
+std::vector<KernelLaunch> matmul_launches(const MatmulSpec& spec, const std::string& name) {
+  std::vector<KernelLaunch> launches;
+  const bool empty = spec.m == 0 || spec.n == 0 || spec.batch == 0;
+  auto add = [&](const std::string& symbol, int64_t tasks) {
+    launches.push_back({symbol, empty ? 0 : tasks});
+  };
+  if (spec.prepack_b) {
+    add(name + ".pack", (spec.shared_b ? 1 : spec.batch) * spec.k_blocks() * spec.panels());
+  }
+  add(name, spec.batch * spec.slices * spec.m_tiles() * spec.n_tiles());
+  if (spec.slices > 1) {
+    add(name + ".reduce", spec.batch * ((spec.m + reduce_rows(spec) - 1) / reduce_rows(spec)));
+  }
+  return launches;
+}
 
 MatmulLoad load_from_buffer(int buffer, ir::DType type, int64_t rows, int64_t columns,
                             bool shared) {

@@ -4,12 +4,14 @@
 // Internal to codegen/llvm.
 #pragma once
 
-#include <mezzo/codegen/llvm/matmul_plan.h>
 #include <mezzo/codegen/llvm/module_builder.h>
+#include <mezzo/ir/matmul_plan.h>
 
 #include <functional>
 
 namespace mezzo::codegen {
+
+using ir::MatmulSpec;
 
 /// Gives `lanes` elements of a stored operand, [row][column] to [row][column + lanes - 1], in the
 /// compute type. Where `mask` (null: all on) is off nothing may be read and the lane must be zero;
@@ -34,9 +36,15 @@ struct MatmulHooks {
   MatmulStore store;
   /// Unset: buffer 2 where `store` is unset too, else none.
   MatmulPrefetch prefetch;
+  /// Called first and last in every function, for what is set up and written once.
+  std::function<void(KernelFrame&)> start, finish;
   /// Buffer that holds the workspace, if `workspace_bytes` is not 0.
   int workspace_buffer = 3;
 };
+
+/// The launches of kernel `name`, in order: `name.pack`, `name`, `name.reduce`, of which only
+/// `name` is always there.
+std::vector<KernelLaunch> matmul_launches(const MatmulSpec& spec, const std::string& name);
 
 /// Adds the functions that `matmul_launches(spec, name)` lists to the module.
 void emit_matmul(ModuleBuilder& module, const MatmulSpec& spec, const std::string& name,

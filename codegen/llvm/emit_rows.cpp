@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows kernels: chained reductions over the last axes. Each task takes whole rows. For a row, the reductions run in
-// levels (a level's operands need the results of earlier levels only), one loop over the columns a level, then
-// one loop stores full-shape results. Costly values that several loops need are kept in a buffer of the thread's
-// scratch. A sum folds lanes in a fixed tree, and rows longer than kBlock vectors fold blocks in f64.
+// Rows kernels: chained reductions over the last axes. Each task takes whole rows. For a row, the
+// reductions run in levels (a level's operands need the results of earlier levels only), one loop
+// over the columns a level, then one loop stores full-shape results. Costly values that several
+// loops need are kept in a buffer of the thread's scratch. A sum folds lanes in a fixed tree, and
+// rows longer than kBlock vectors fold blocks in f64.
 #include <mezzo/codegen/llvm/emit_families.h>
 #include <mezzo/codegen/llvm/reduce.h>
 #include <mezzo/ir/error.h>
@@ -27,7 +28,11 @@ constexpr int64_t kMostBufferBytes = 512 << 10;
 class RowsEmitter {
  public:
   RowsEmitter(KernelFrame& frame, const ir::Op& kernel, int lanes)
-      : frame_(frame), b_(frame.builder()), emitter_(frame, kernel), kernel_(kernel), lanes_(lanes),
+      : frame_(frame),
+        b_(frame.builder()),
+        emitter_(frame, kernel),
+        kernel_(kernel),
+        lanes_(lanes),
         space_(ir::kernel_space(kernel)) {
     yields_ = kernel.body()->terminator()->operands();
     std::span<const int64_t> dims = space_.space.dims();
@@ -46,7 +51,8 @@ class RowsEmitter {
     emitter_.eval_scalars();
     Value* limit = emitter_.index(rows_);
     auto row_of = [&](Value* task) {
-      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateMul(task, emitter_.index(grain)), limit);
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
+                                      b_.CreateMul(task, emitter_.index(grain)), limit);
     };
     Value* first = row_of(frame_.first_task());
     Value* last = row_of(frame_.last_task());
@@ -61,9 +67,12 @@ class RowsEmitter {
 
   bool full(ir::Value value) const { return value.shape() == space_.space && !is_row(value); }
   /// Reductions and what is computed from them at row shape.
-  bool is_row(ir::Value value) const { return !value.is_parameter() && row_values_.contains(value.op()); }
+  bool is_row(ir::Value value) const {
+    return !value.is_parameter() && row_values_.contains(value.op());
+  }
 
-  /// Level of a reduction: one more than the highest level that its operand needs; 0 for other values without any.
+  /// Level of a reduction: one more than the highest level that its operand needs; 0 for other
+  /// values without any.
   void find_levels() {
     int64_t row_elements = rows_;
     for (ir::Op& op : *kernel_.body()) {
@@ -115,9 +124,10 @@ class RowsEmitter {
   }
 
   static bool is_costly(const ir::Op& op) {
-    return op.info().growth == ir::Growth::Exponential || op.info().growth == ir::Growth::Singular ||
-           op.info().has(ir::Trait::Random) || op.kind() == ir::OpKind::Tanh ||
-           op.kind() == ir::OpKind::Sigmoid || op.kind() == ir::OpKind::Erf || op.kind() == ir::OpKind::Gelu;
+    return op.info().growth == ir::Growth::Exponential ||
+           op.info().growth == ir::Growth::Singular || op.info().has(ir::Trait::Random) ||
+           op.kind() == ir::OpKind::Tanh || op.kind() == ir::OpKind::Sigmoid ||
+           op.kind() == ir::OpKind::Erf || op.kind() == ir::OpKind::Gelu;
   }
 
   void choose_buffers() {
@@ -153,13 +163,15 @@ class RowsEmitter {
   }
 
   /// Loops over all columns of a row; the body gets coordinates of the space and the linear column.
-  void column_loop(const Coordinates& row, const std::function<void(const Coordinates&, Value*)>& body) {
+  void column_loop(const Coordinates& row,
+                   const std::function<void(const Coordinates&, Value*)>& body) {
     std::span<const int64_t> dims = space_.space.dims().subspan(static_cast<size_t>(space_.kept()));
     int64_t inner = dims.back(), outer = inner == 0 ? 0 : columns_ / inner;
     auto one_line = [&](Value* line) {
       Coordinates at = row;
       std::vector<Value*> position = delinearize(emitter_, line, dims.first(dims.size() - 1));
-      for (size_t i = 0; i < position.size(); ++i) at[static_cast<size_t>(space_.kept()) + i].base = position[i];
+      for (size_t i = 0; i < position.size(); ++i)
+        at[static_cast<size_t>(space_.kept()) + i].base = position[i];
       Value* base = b_.CreateMul(line, emitter_.index(inner));
       vector_loop(emitter_, emitter_.index(0), emitter_.index(inner), lanes_, [&](Value* column) {
         at.back() = {column, 1};
@@ -172,7 +184,8 @@ class RowsEmitter {
       frame_.loop(emitter_.index(0), emitter_.index(outer), 1, one_line);
   }
 
-  /// Presets buffered values that an earlier loop has stored, evaluates and stores those that this loop needs first.
+  /// Presets buffered values that an earlier loop has stored, evaluates and stores those that this
+  /// loop needs first.
   void use_buffers(int level, const Coordinates& at, Value* column) {
     std::set<const ir::Op*> needed;
     for (ir::Value root : roots(level)) ops_in_loop(root, needed);
@@ -186,10 +199,11 @@ class RowsEmitter {
       const llvm::Align align(8 * static_cast<uint64_t>(element->isDoubleTy()) +
                               4 * static_cast<uint64_t>(!element->isDoubleTy()));
       if (stored_.contains(op)) {
-        Value* value = emitter_.mask()
-                           ? static_cast<Value*>(b_.CreateMaskedLoad(type, address, align, emitter_.mask(),
-                                                                     llvm::Constant::getNullValue(type)))
-                           : b_.CreateAlignedLoad(type, address, align);
+        Value* value =
+            emitter_.mask()
+                ? static_cast<Value*>(b_.CreateMaskedLoad(type, address, align, emitter_.mask(),
+                                                          llvm::Constant::getNullValue(type)))
+                : b_.CreateAlignedLoad(type, address, align);
         emitter_.preset(op->result(), value);
       } else {
         Value* value = emitter_.eval_vector(op->result(), at);
@@ -238,7 +252,8 @@ class RowsEmitter {
           reducer.add(emitter_.eval_vector(reducer.op().operand(0), at), column);
       });
       forget_buffers(level);
-      for (Reducer& reducer : reducers) emitter_.preset(reducer.op().result(), reducer.finish(columns_), false);
+      for (Reducer& reducer : reducers)
+        emitter_.preset(reducer.op().result(), reducer.finish(columns_), false);
     }
     eval_row_values(deepest_ + 1, at_row);
     for (size_t i = 0; i < yields_.size(); ++i)
@@ -250,7 +265,8 @@ class RowsEmitter {
       column_loop(at_row, [&](const Coordinates& at, Value* column) {
         use_buffers(deepest_ + 1, at, column);
         for (size_t i = 0; i < yields_.size(); ++i)
-          if (full(yields_[i])) emitter_.store(static_cast<int>(i), emitter_.eval_vector(yields_[i], at), at);
+          if (full(yields_[i]))
+            emitter_.store(static_cast<int>(i), emitter_.eval_vector(yields_[i], at), at);
       });
       forget_buffers(deepest_ + 1);
     }
@@ -279,7 +295,8 @@ class RowsEmitter {
 
 CpuKernel emit_rows(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol) {
   ir::Plan plan = ir::Plan::from(kernel.plan());
-  MEZZO_CHECK(plan.vector > 0 && plan.grain > 0, "kernel @" + kernel.kernel_name() + " has no plan");
+  MEZZO_CHECK(plan.vector > 0 && plan.grain > 0,
+              "kernel @" + kernel.kernel_name() + " has no plan");
   KernelFrame frame(module, symbol);
   RowsEmitter emitter(frame, kernel, static_cast<int>(plan.vector));
   emitter.emit(plan.grain);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/codegen/llvm/reduce.h>
+
 #include <mezzo/ir/error.h>
 
 #include <llvm/IR/IRBuilder.h>
@@ -24,22 +25,31 @@ DType accumulated_type(const ir::Op& op) {
 }  // namespace
 
 Reducer::Reducer(RegionEmitter& emitter, const ir::Op& op, int lanes)
-    : emitter_(emitter), op_(op), lanes_(lanes), dtype_(op.operand(0).dtype()), accumulated_(accumulated_type(op)) {}
+    : emitter_(emitter),
+      op_(op),
+      lanes_(lanes),
+      dtype_(op.operand(0).dtype()),
+      accumulated_(accumulated_type(op)) {}
 
-llvm::Type* Reducer::accumulator_type(int lanes) { return emitter_.compute_type_of(accumulated_, lanes); }
+llvm::Type* Reducer::accumulator_type(int lanes) {
+  return emitter_.compute_type_of(accumulated_, lanes);
+}
 
 Value* Reducer::empty() {
   llvm::Type* type = accumulator_type(lanes_);
   if (op_.kind() == OpKind::Sum) {
     // -0 is the neutral element: a sum of negative zeros is -0.
-    return ir::is_float(accumulated_) ? llvm::ConstantFP::get(type, -0.0) : llvm::Constant::getNullValue(type);
+    return ir::is_float(accumulated_) ? llvm::ConstantFP::get(type, -0.0)
+                                      : llvm::Constant::getNullValue(type);
   }
   bool maximum = op_.kind() != OpKind::Min;
   if (ir::is_float(dtype_)) return llvm::ConstantFP::getInfinity(type, maximum);
   unsigned bits = type->getScalarSizeInBits();
   bool is_unsigned = dtype_ == DType::U8 || dtype_ == DType::Bool;
-  llvm::APInt limit = is_unsigned ? (maximum ? llvm::APInt::getMinValue(bits) : llvm::APInt::getMaxValue(bits))
-                                  : (maximum ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getSignedMaxValue(bits));
+  llvm::APInt limit =
+      is_unsigned
+          ? (maximum ? llvm::APInt::getMinValue(bits) : llvm::APInt::getMaxValue(bits))
+          : (maximum ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getSignedMaxValue(bits));
   return llvm::ConstantInt::get(type, limit);
 }
 
@@ -65,7 +75,8 @@ void Reducer::begin() {
 
 Value* Reducer::combine(Value* x, Value* y) {
   llvm::IRBuilderBase& b = emitter_.builder();
-  if (op_.kind() == OpKind::Sum) return ir::is_float(accumulated_) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+  if (op_.kind() == OpKind::Sum)
+    return ir::is_float(accumulated_) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
   return emitter_.extremum(op_.kind() != OpKind::Min, dtype_, x, y);
 }
 
@@ -118,8 +129,10 @@ Value* Reducer::finish(int64_t count, bool fold_lanes) {
   if (fold_lanes) value = fold(value);
   if (blocked) value = emitter_.convert(DType::F64, DType::F32, value);
   DType result = op_.result().dtype();
-  // Sums of nothing are +0; and a result type other than the accumulator's is reached by the caller's rounding.
-  if (op_.kind() == OpKind::Sum && count == 0) return llvm::Constant::getNullValue(value->getType());
+  // Sums of nothing are +0; and a result type other than the accumulator's is reached by the
+  // caller's rounding.
+  if (op_.kind() == OpKind::Sum && count == 0)
+    return llvm::Constant::getNullValue(value->getType());
   if (!ir::is_float(result)) return emitter_.convert(accumulated_, result, value);
   return value;
 }
@@ -145,8 +158,10 @@ void Reducer::add_argmax(Value* value, Value* position) {
   llvm::IRBuilderBase& b = emitter_.builder();
   llvm::Type* indices = emitter_.compute_type_of(DType::I64, lanes_);
   llvm::SmallVector<llvm::Constant*> steps;
-  for (int lane = 0; lane < lanes_; ++lane) steps.push_back(b.getInt64(static_cast<uint64_t>(lane)));
-  Value* lane_steps = lanes_ == 1 ? static_cast<Value*>(b.getInt64(0)) : llvm::ConstantVector::get(steps);
+  for (int lane = 0; lane < lanes_; ++lane)
+    steps.push_back(b.getInt64(static_cast<uint64_t>(lane)));
+  Value* lane_steps =
+      lanes_ == 1 ? static_cast<Value*>(b.getInt64(0)) : llvm::ConstantVector::get(steps);
   Value* index = b.CreateAdd(emitter_.splat(position, lanes_), lane_steps);
   Value* old = b.CreateLoad(accumulator_type(lanes_), accumulator_);
   Value* old_index = b.CreateLoad(indices, index_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of region values: device functions on floats, plain integer code, conversions, rounding, flag words and
-// random numbers.
+// Arithmetic of region values: device functions on floats, plain integer code, conversions,
+// rounding, flag words and random numbers.
 #include <mezzo/codegen/llvm/region_emitter.h>
 #include <mezzo/codegen/llvm/vector_emitter.h>
 #include <mezzo/codegen/llvm/vector_io.h>
@@ -49,11 +49,12 @@ Value* call(Function function, const std::vector<Value*>& x) {
 /// The device function of an elementwise row on floats; null when there is none by that name.
 Value* device_function(OpKind kind, VectorEmitter& e, const std::vector<Value*>& x) {
   switch (kind) {
-#define ELEMENTWISE(Kind, name, ...)                                                    \
-  case OpKind::Kind:                                                                    \
+#define ELEMENTWISE(Kind, name, ...) \
+  case OpKind::Kind:                 \
     return call([&](auto... v) -> decltype(dev_##name(e, v...)) { return dev_##name(e, v...); }, x);
 #include <mezzo/ir/ops.def>
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -83,9 +84,9 @@ Value* RegionEmitter::convert(DType from, DType to, Value* value) {
   llvm::Type* type = compute_type_of(to, lanes);
   llvm::Type* source = value->getType();
   if (ir::is_float(from)) {
-    if (to == DType::Bool)
-      return b.CreateFCmpUNE(value, llvm::Constant::getNullValue(source));
-    if (!ir::is_float(to)) return b.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {type, source}, {value});
+    if (to == DType::Bool) return b.CreateFCmpUNE(value, llvm::Constant::getNullValue(source));
+    if (!ir::is_float(to))
+      return b.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {type, source}, {value});
     if (ir::is_16bit(to)) {
       bool scalar = lanes == 1;
       Value* vector = scalar ? b.CreateVectorSplat(1, value) : value;
@@ -96,7 +97,8 @@ Value* RegionEmitter::convert(DType from, DType to, Value* value) {
   }
   if (!ir::is_float(to)) {
     if (to == DType::Bool)
-      return from == DType::Bool ? value : b.CreateICmpNE(value, llvm::Constant::getNullValue(source));
+      return from == DType::Bool ? value
+                                 : b.CreateICmpNE(value, llvm::Constant::getNullValue(source));
     return from == DType::Bool || from == DType::U8 ? b.CreateZExtOrTrunc(value, type)
                                                     : b.CreateSExtOrTrunc(value, type);
   }
@@ -131,17 +133,23 @@ Value* RegionEmitter::compute(const ir::Op& op, std::vector<Value*> x) {
         return from == DType::F64 ? convert(from, to, x[0]) : x[0];
       return convert(from, to, x[0]);
     }
-    case OpKind::StopGradient: return x[0];
-    case OpKind::Where: return b.CreateSelect(x[0], x[1], x[2]);
-    case OpKind::LogicalAnd: return b.CreateAnd(x[0], x[1]);
-    case OpKind::LogicalOr: return b.CreateOr(x[0], x[1]);
-    case OpKind::LogicalNot: return b.CreateNot(x[0]);
+    case OpKind::StopGradient:
+      return x[0];
+    case OpKind::Where:
+      return b.CreateSelect(x[0], x[1], x[2]);
+    case OpKind::LogicalAnd:
+      return b.CreateAnd(x[0], x[1]);
+    case OpKind::LogicalOr:
+      return b.CreateOr(x[0], x[1]);
+    case OpKind::LogicalNot:
+      return b.CreateNot(x[0]);
     case OpKind::AddN: {
       Value* total = x[0];
       for (size_t i = 1; i < x.size(); ++i) total = b.CreateFAdd(total, x[i]);
       return total;
     }
-    default: break;
+    default:
+      break;
   }
   if (!ir::is_float(from)) return compute_integer(op, x);
   VectorEmitter e(plain(b), from == DType::F64 ? 64 : 32, lanes_of(x[0]));
@@ -160,26 +168,42 @@ Value* RegionEmitter::compute_integer(const ir::Op& op, const std::vector<Value*
     return is_unsigned ? b.CreateICmpULT(left, right) : b.CreateICmpSLT(left, right);
   };
   switch (op.kind()) {
-    case OpKind::Add: return b.CreateAdd(x[0], x[1]);
-    case OpKind::Sub: return b.CreateSub(x[0], x[1]);
-    case OpKind::Mul: return b.CreateMul(x[0], x[1]);
-    case OpKind::Neg: return b.CreateNeg(x[0]);
-    case OpKind::Square: return b.CreateMul(x[0], x[0]);
-    case OpKind::Abs: return is_unsigned ? x[0] : b.CreateSelect(less(x[0], zero), b.CreateNeg(x[0]), x[0]);
+    case OpKind::Add:
+      return b.CreateAdd(x[0], x[1]);
+    case OpKind::Sub:
+      return b.CreateSub(x[0], x[1]);
+    case OpKind::Mul:
+      return b.CreateMul(x[0], x[1]);
+    case OpKind::Neg:
+      return b.CreateNeg(x[0]);
+    case OpKind::Square:
+      return b.CreateMul(x[0], x[0]);
+    case OpKind::Abs:
+      return is_unsigned ? x[0] : b.CreateSelect(less(x[0], zero), b.CreateNeg(x[0]), x[0]);
     case OpKind::Sign: {
       Value* positive = b.CreateZExt(less(zero, x[0]), x[0]->getType());
       return b.CreateSub(positive, b.CreateZExt(less(x[0], zero), x[0]->getType()));
     }
-    case OpKind::Relu: return extremum(true, dtype, x[0], zero);
-    case OpKind::Maximum: return extremum(true, dtype, x[0], x[1]);
-    case OpKind::Minimum: return extremum(false, dtype, x[0], x[1]);
-    case OpKind::BitwiseAnd: return b.CreateAnd(x[0], x[1]);
-    case OpKind::Eq: return b.CreateICmpEQ(x[0], x[1]);
-    case OpKind::Ne: return b.CreateICmpNE(x[0], x[1]);
-    case OpKind::Lt: return less(x[0], x[1]);
-    case OpKind::Gt: return less(x[1], x[0]);
-    case OpKind::Le: return b.CreateNot(less(x[1], x[0]));
-    case OpKind::Ge: return b.CreateNot(less(x[0], x[1]));
+    case OpKind::Relu:
+      return extremum(true, dtype, x[0], zero);
+    case OpKind::Maximum:
+      return extremum(true, dtype, x[0], x[1]);
+    case OpKind::Minimum:
+      return extremum(false, dtype, x[0], x[1]);
+    case OpKind::BitwiseAnd:
+      return b.CreateAnd(x[0], x[1]);
+    case OpKind::Eq:
+      return b.CreateICmpEQ(x[0], x[1]);
+    case OpKind::Ne:
+      return b.CreateICmpNE(x[0], x[1]);
+    case OpKind::Lt:
+      return less(x[0], x[1]);
+    case OpKind::Gt:
+      return less(x[1], x[0]);
+    case OpKind::Le:
+      return b.CreateNot(less(x[1], x[0]));
+    case OpKind::Ge:
+      return b.CreateNot(less(x[0], x[1]));
     default:
       throw InternalError(std::string("'") + op.info().name + "' has no integer code");
   }
@@ -198,8 +222,9 @@ void RegionEmitter::accumulate(const ir::Op& op, unsigned bit, Value* condition)
   if (condition->getType()->isVectorTy() && mask_) condition = b.CreateAnd(condition, mask_);
   int lanes = lanes_of(condition);
   Value*& slot = flags_[{word * 64 + lanes, bit}];
-  llvm::Type* stored = lanes == 1 ? static_cast<llvm::Type*>(b.getInt32Ty())
-                                  : llvm::FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(lanes));
+  llvm::Type* stored =
+      lanes == 1 ? static_cast<llvm::Type*>(b.getInt32Ty())
+                 : llvm::FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(lanes));
   if (!slot) {
     llvm::BasicBlock& entry = frame_.function()->getEntryBlock();
     llvm::IRBuilder<> at_entry(&entry, entry.begin());
@@ -223,7 +248,8 @@ void RegionEmitter::flag(const ir::Op& op, const std::vector<Value*>& x, Value* 
     Value* source = op.kind() == OpKind::Cast && x.size() == 1 ? x[0] : unrounded;
     if (source->getType()->getScalarType()->isFloatingPointTy()) {
       Value* magnitude = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, rounded);
-      Value* infinite = b.CreateFCmpOEQ(magnitude, llvm::ConstantFP::getInfinity(rounded->getType()));
+      Value* infinite =
+          b.CreateFCmpOEQ(magnitude, llvm::ConstantFP::getInfinity(rounded->getType()));
       Value* overflow = b.CreateAnd(infinite, b.CreateNot(nonfinite(source)));
       accumulate(op, static_cast<unsigned>(FlagBit::Overflow), overflow);
     }
@@ -233,15 +259,23 @@ void RegionEmitter::flag(const ir::Op& op, const std::vector<Value*>& x, Value* 
   };
   Value* pole = nullptr;
   switch (op.kind()) {
-    case OpKind::Div: pole = is(x[1], 0); break;
+    case OpKind::Div:
+      pole = is(x[1], 0);
+      break;
     case OpKind::Reciprocal:
     case OpKind::Rsqrt:
-    case OpKind::Log: pole = is(x[0], 0); break;
-    case OpKind::Log1p: pole = is(x[0], -1); break;
-    case OpKind::Pow:
-      pole = b.CreateAnd(is(x[0], 0), b.CreateFCmpOLT(x[1], llvm::Constant::getNullValue(x[1]->getType())));
+    case OpKind::Log:
+      pole = is(x[0], 0);
       break;
-    default: return;
+    case OpKind::Log1p:
+      pole = is(x[0], -1);
+      break;
+    case OpKind::Pow:
+      pole = b.CreateAnd(is(x[0], 0),
+                         b.CreateFCmpOLT(x[1], llvm::Constant::getNullValue(x[1]->getType())));
+      break;
+    default:
+      return;
   }
   accumulate(op, static_cast<unsigned>(FlagBit::Pole), pole);
 }
@@ -282,7 +316,8 @@ Value* RegionEmitter::check_index(const ir::Op& op, Value* value) {
   auto constant = [&](int64_t number) {
     return llvm::ConstantInt::get(value->getType(), static_cast<uint64_t>(number), true);
   };
-  Value* bad = b.CreateOr(b.CreateICmpSLT(value, constant(0)), b.CreateICmpSGE(value, constant(size)));
+  Value* bad =
+      b.CreateOr(b.CreateICmpSLT(value, constant(0)), b.CreateICmpSGE(value, constant(size)));
   if (const ir::Attr* ignore = op.attrs().find("ignore_index"))
     bad = b.CreateAnd(bad, b.CreateICmpNE(value, constant(ignore->as<int64_t>())));
   if (bad->getType()->isVectorTy() && mask_) bad = b.CreateAnd(bad, mask_);
@@ -331,9 +366,9 @@ Value* RegionEmitter::random_element(const ir::Op& op, Value* element, Value* se
   };
   Value* stream = splat(frame_.integer(stream_slots_.at(&op)), width);
   Value* counter = b.CreateLShr(element, uint64_t{wide ? 1u : 2u});
-  std::array<Value*, 4> words =
-      dev_philox(e, {word_of(counter, 0), word_of(counter, 32), word_of(stream, 0), word_of(step, 0)},
-                 {word_of(seed, 0), word_of(seed, 32)});
+  std::array<Value*, 4> words = dev_philox(
+      e, {word_of(counter, 0), word_of(counter, 32), word_of(stream, 0), word_of(step, 0)},
+      {word_of(seed, 0), word_of(seed, 32)});
   Value* one = llvm::ConstantInt::get(element->getType(), 1);
   Value* odd = b.CreateICmpEQ(b.CreateAnd(element, one), one);
   if (wide) {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mezzo/dsl/data.h>
+
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/philox.h>
+#include <mezzo/runtime/idx.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+namespace mezzo {
+
+void Dataset::check() const {
+  int64_t labels = targets.type.rank() ? targets.type.shape[0] : 0;
+  if (size() != labels || inputs.type.rank() == 0)
+    throw UserError({},
+                    fmt::format("dataset: {} inputs ({}) and {} targets ({})", size(),
+                                to_string(inputs.type), labels, to_string(targets.type)),
+                    "the first axis of both is the axis of samples");
+}
+
+Dataset Dataset::first(int64_t count) const {
+  check();
+  count = std::clamp<int64_t>(count, 0, size());
+  auto head = [&](const Array& array) {
+    Array out{array.type.with(array.type.shape.with(0, count))};
+    std::copy_n(array.bytes.begin(), out.bytes.size(), out.bytes.begin());
+    return out;
+  };
+  return {head(inputs), head(targets)};
+}
+
+namespace {
+
+constexpr const char* kPackageFolder = "/usr/share/datasets/fashion-mnist";
+
+Dataset read_part(const std::filesystem::path& folder, const std::string& prefix) {
+  auto read = [&](const std::string& name) {
+    std::filesystem::path path = folder / name;
+    if (!std::filesystem::exists(path))
+      throw UserError({}, "fashion_mnist: " + path.string() + " is not there",
+                      "install it with `apt-get install dataset-fashion-mnist`, or let MEZZO_DATA "
+                      "name the folder of the four .gz files");
+    return runtime::read_idx(path);
+  };
+  runtime::HostArray images = read(prefix + "-images-idx3-ubyte.gz");
+  runtime::HostArray labels = read(prefix + "-labels-idx1-ubyte.gz");
+  int64_t count = images.type.shape[0];
+  images.type.shape = Shape{count, images.type.elements() / std::max<int64_t>(1, count)};
+  Dataset part{Array(std::move(images)), Array(labels.converted_to(i32))};
+  part.check();
+  return part;
+}
+
+}  // namespace
+
+data::Split data::fashion_mnist(std::filesystem::path folder) {
+  if (folder.empty()) {
+    const char* variable = std::getenv("MEZZO_DATA");
+    folder = variable && *variable ? variable : kPackageFolder;
+  }
+  return {read_part(folder, "train"), read_part(folder, "t10k")};
+}
+
+namespace detail {
+
+ir::Type batch_type(const Array& array, int64_t count) {
+  return {array.dtype() == u8 ? f32 : array.dtype(), array.shape().with(0, count)};
+}
+
+void gather_rows(const Array& array, std::span<const int64_t> rows, Array& batch) {
+  static const std::array<float, 256> kPixels = [] {
+    std::array<float, 256> pixels{};
+    for (size_t i = 0; i < 256; ++i) pixels[i] = static_cast<float>(static_cast<double>(i) / 255);
+    return pixels;
+  }();
+  size_t bytes = array.bytes.size() / static_cast<size_t>(std::max<int64_t>(1, array.shape()[0]));
+  std::byte* out = batch.bytes.data();
+  for (int64_t row : rows) {
+    const std::byte* in = array.bytes.data() + static_cast<size_t>(row) * bytes;
+    if (array.dtype() == u8) {
+      float* values = reinterpret_cast<float*>(out);
+      for (size_t i = 0; i < bytes; ++i) values[i] = kPixels[static_cast<size_t>(in[i])];
+      out += bytes * sizeof(float);
+    } else {
+      std::memcpy(out, in, bytes);
+      out += bytes;
+    }
+  }
+}
+
+std::vector<int64_t> shuffled(int64_t count, uint64_t seed, uint64_t epoch) {
+  constexpr uint32_t kOrderStream = 0x7FFFFFFF;  // random ops count from 0, initial values above
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  // Fisher and Yates; a 64-bit draw modulo i + 1 is even enough for any count below 2^40.
+  for (int64_t i = count - 1; i > 0; --i) {
+    auto words = ir::random_block(seed, epoch, kOrderStream, static_cast<uint64_t>(i));
+    uint64_t draw = uint64_t{words[0]} << 32 | words[1];
+    std::swap(order[static_cast<size_t>(i)],
+              order[static_cast<size_t>(draw % static_cast<uint64_t>(i + 1))]);
+  }
+  return order;
+}
+
+}  // namespace detail
+}  // namespace mezzo

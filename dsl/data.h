@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data sets in host memory.
+#pragma once
+
+#include <mezzo/dsl/tensor.h>
+#include <mezzo/runtime/array.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace mezzo {
+
+/// Samples along the first axis of both arrays.
+struct Dataset {
+  /// Floats, or u8 pixels that a batch turns into f32 in [0, 1].
+  Array inputs;
+  Array targets;
+
+  int64_t size() const { return inputs.type.rank() ? inputs.type.shape[0] : 0; }
+  /// The first `count` samples.
+  Dataset first(int64_t count) const;
+  /// Throws UserError when the arrays do not hold the same number of samples.
+  void check() const;
+};
+
+namespace data {
+
+struct Split {
+  Dataset train, test;
+};
+
+/// Fashion-MNIST, 60,000 and 10,000 images of 28 x 28 as rows of 784, ten classes. `folder` holds
+/// the four .gz files; left out, it is $MEZZO_DATA, else the folder of the Debian package
+/// dataset-fashion-mnist. Throws UserError that says how to install it.
+Split fashion_mnist(std::filesystem::path folder = {});
+
+}  // namespace data
+
+namespace detail {
+
+/// The type of a batch of `count` samples of `array` as a program sees it.
+ir::Type batch_type(const Array& array, int64_t count);
+/// Copies the samples `rows` of `array` into `batch`, pixels scaled.
+void gather_rows(const Array& array, std::span<const int64_t> rows, Array& batch);
+/// A permutation of [0, count) from the seed and the number of the epoch.
+std::vector<int64_t> shuffled(int64_t count, uint64_t seed, uint64_t epoch);
+
+}  // namespace detail
+}  // namespace mezzo

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mezzo/dsl/jit.h>
+
+#include <mezzo/dsl/engine.h>
+#include <mezzo/dsl/trace.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/printer.h>
+#include <mezzo/runtime/log.h>
+
+#include <map>
+
+namespace mezzo::detail {
+
+/// A function that was traced and compiled for one combination of argument types.
+struct JitPrograms::Entry {
+  std::string traced;
+  std::unique_ptr<Program> program;
+  std::map<std::string, size_t, std::less<>> inputs;  // by parameter name
+  std::map<std::string, std::shared_ptr<ParameterState>, std::less<>> parameters;
+};
+
+struct JitPrograms::State {
+  std::map<std::string, Entry> entries;
+  Array rng{ir::Type(i64, {2})};
+};
+
+JitPrograms::JitPrograms(TensorFunction function, JitOptions options)
+    : function_(std::move(function)),
+      options_(std::move(options)),
+      state_(std::make_unique<State>()) {
+  state_->rng.set_integer(0, static_cast<int64_t>(options_.seed));
+}
+
+JitPrograms::~JitPrograms() = default;
+
+JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
+  std::string signature;
+  for (const Array& argument : arguments) signature += to_string(argument.type) + ";";
+  auto found = state_->entries.find(signature);
+  if (found != state_->entries.end()) return found->second;
+
+  Entry entry;
+  Trace trace("jit", options_.policy ? options_.policy->storage() : f32);
+  ir::Function* main = trace.begin_function("main");
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    inputs.push_back(trace.input(arguments[i].type, "x" + std::to_string(i)));
+    entry.inputs.emplace(main->parameter(static_cast<int>(i)).name(), i);
+  }
+  std::vector<ir::Value> results;
+  for (const Tensor& result : function_(inputs)) results.push_back(trace.value(result, "jit", {}));
+  std::vector<ir::Attrs> attrs(results.size());
+  if (trace.uses_rng()) {
+    ir::Value rng = trace.rng({});
+    results.push_back(trace.make(ir::OpKind::RngAdvance, {rng}, {}, {}));
+    attrs.push_back({{"updates", ir::ValueRef{rng.def()}}});
+  }
+  trace.end_function(results, std::move(attrs));
+  for (const auto& parameter : trace.parameters()) entry.parameters[parameter->name] = parameter;
+  entry.traced = ir::print(trace.module());
+  ProgramOptions options;
+  options.device = options_.device;
+  options.policy = options_.policy ? options_.policy->name() : "";
+  options.loss_scale = "off";
+  options.rounding = options_.rounding;
+  options.threads = options_.threads;
+  entry.program = build_program(trace.take_module(), "main", options);
+  for (const passes::Finding& finding : trace.findings)
+    runtime::log_warning(passes::to_string(finding));
+  for (const passes::Finding& finding : entry.program->report.findings)
+    runtime::log_warning(passes::to_string(finding));
+  return state_->entries.emplace(signature, std::move(entry)).first->second;
+}
+
+std::string JitPrograms::ir(std::span<const Array> arguments) { return entry(arguments).traced; }
+
+std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
+  Entry& entry = this->entry(arguments);
+  const ir::Function& function = entry.program->function();
+  std::vector<Array> copies(arguments.begin(), arguments.end());
+  std::vector<void*> parameters, results;
+  for (int i = 0; i < function.num_parameters(); ++i) {
+    ir::Value parameter = function.parameter(i);
+    auto input = entry.inputs.find(parameter.name());
+    auto weight = entry.parameters.find(parameter.name());
+    if (input != entry.inputs.end())
+      parameters.push_back(copies[input->second].bytes.data());
+    else if (weight != entry.parameters.end())
+      parameters.push_back(weight->second->bind(parameter.dtype(), options_.seed).bytes.data());
+    else
+      parameters.push_back(state_->rng.bytes.data());
+  }
+  std::vector<Array> out;
+  std::vector<ir::Value> values = function.results();
+  for (int i = 0; i < function.num_results(); ++i)
+    if (!function.updated_parameter(i)) out.emplace_back(values[static_cast<size_t>(i)].type());
+  size_t next = 0;
+  for (int i = 0; i < function.num_results(); ++i)
+    results.push_back(function.updated_parameter(i) ? nullptr : out[next++].bytes.data());
+  if (entry.program->run(parameters, results))
+    throw UserError({}, "jit: an index is out of range",
+                    "indices and labels must lie in [0, size); nothing wraps around");
+  return out;
+}
+
+}  // namespace mezzo::detail

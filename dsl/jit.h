@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// `jit`: a C++ function of tensors as a function of arrays. It is traced and compiled once for
+// every combination of argument types.
+#pragma once
+
+#include <mezzo/dsl/device.h>
+#include <mezzo/dsl/precision.h>
+#include <mezzo/runtime/array.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace mezzo {
+
+struct JitOptions {
+  Device device = Device::cpu();
+  /// None: element types as written.
+  std::optional<Policy> policy = std::nullopt;
+  /// `excess` or `as-written`.
+  std::string rounding = "excess";
+  /// Of random operations and of parameters without values.
+  uint64_t seed = 0;
+  /// 0: the default of the machine.
+  int threads = 0;
+};
+
+namespace detail {
+
+/// The programs of one jitted function, shared by its copies.
+class JitPrograms {
+ public:
+  JitPrograms(TensorFunction function, JitOptions options);
+  ~JitPrograms();
+  std::vector<Array> call(std::span<const Array> arguments);
+  /// The traced module as IR text.
+  std::string ir(std::span<const Array> arguments);
+
+ private:
+  struct Entry;
+  Entry& entry(std::span<const Array> arguments);
+  TensorFunction function_;
+  JitOptions options_;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace detail
+
+template <size_t N, bool kOneResult>
+class Jitted {
+ public:
+  explicit Jitted(std::shared_ptr<detail::JitPrograms> programs) : programs_(std::move(programs)) {}
+
+  /// Runs on arrays (numbers are f32 scalars); one Array, or a vector of them where the function
+  /// gives several tensors.
+  template <typename... Arrays>
+    requires(sizeof...(Arrays) == N)
+  auto operator()(const Arrays&... arguments) const {
+    std::vector<Array> list{Array(arguments)...};
+    if constexpr (kOneResult)
+      return std::move(programs_->call(list)[0]);
+    else
+      return programs_->call(list);
+  }
+  /// The traced program for such arguments as IR text.
+  template <typename... Arrays>
+    requires(sizeof...(Arrays) == N)
+  std::string ir(const Arrays&... arguments) const {
+    return programs_->ir(std::vector<Array>{Array(arguments)...});
+  }
+
+ private:
+  std::shared_ptr<detail::JitPrograms> programs_;
+};
+
+namespace detail {
+
+/// The number of tensors that `F` takes, at most 8.
+template <typename F, typename... Tensors>
+constexpr size_t arity_of() {
+  static_assert(sizeof...(Tensors) <= 8, "jit takes a function of at most 8 tensors");
+  if constexpr (std::is_invocable_v<F&, Tensors...>)
+    return sizeof...(Tensors);
+  else
+    return arity_of<F, Tensors..., Tensor>();
+}
+
+template <typename F, size_t... I>
+auto result_of(std::index_sequence<I...>)
+    -> std::invoke_result_t<F&, std::enable_if_t<(I < 9), Tensor>...>;
+
+}  // namespace detail
+
+/// `f` takes tensors and gives a Tensor, a pair, a tuple or a vector of them.
+template <typename F>
+auto jit(F f, JitOptions options = {}) {
+  constexpr size_t kCount = detail::arity_of<F>();
+  using Result = decltype(detail::result_of<F>(std::make_index_sequence<kCount>()));
+  return Jitted<kCount, std::is_same_v<Result, Tensor>>(
+      std::make_shared<detail::JitPrograms>(detail::erase<kCount>(f), std::move(options)));
+}
+
+}  // namespace mezzo

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses: function objects of (output, target) that give a scalar.
+#pragma once
+
+#include <mezzo/dsl/ops.h>
+
+namespace mezzo::losses {
+
+/// Mean negative log-likelihood of i32 class indices; the outputs are logits, `[batch, classes]`.
+struct CrossEntropy {
+  double label_smoothing = 0;
+  int64_t ignore_index = -100;
+  Tensor operator()(Operand logits, Operand labels) const {
+    return mezzo::cross_entropy(logits, labels,
+                                {.ignore_index = ignore_index, .label_smoothing = label_smoothing});
+  }
+};
+inline constexpr CrossEntropy cross_entropy{};
+
+/// Mean of squared differences over all elements.
+struct MeanSquaredError {
+  Tensor operator()(Operand output, Operand target) const {
+    ir::Location location = output.location();
+    Tensor difference = sub(output, target);
+    return mean(Operand(square(Operand(difference, location)), location));
+  }
+};
+inline constexpr MeanSquaredError mse{};
+
+}  // namespace mezzo::losses

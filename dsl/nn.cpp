@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mezzo/dsl/nn.h>
+
+#include <mezzo/dsl/trace.h>
+#include <mezzo/ir/error.h>
+
+#include <fmt/format.h>
+
+namespace mezzo {
+
+namespace detail {
+
+Array& ParameterState::bind(DType dtype, uint64_t seed) {
+  if (!value)
+    value = initializer(shape, dtype, seed, ordinal);
+  else if (value->dtype() != dtype)
+    value = Array(value->converted_to(dtype));
+  return *value;
+}
+
+namespace {
+
+/// While it lives, ops and parameters belong to the layer.
+class LayerScope {
+ public:
+  LayerScope(Trace& trace, const std::shared_ptr<LayerState>& layer, ir::Location location)
+      : trace_(trace) {
+    trace_.enter_layer(layer, location);
+  }
+  ~LayerScope() { trace_.leave_layer(); }
+  LayerScope(const LayerScope&) = delete;
+  LayerScope& operator=(const LayerScope&) = delete;
+
+ private:
+  Trace& trace_;
+};
+
+}  // namespace
+}  // namespace detail
+
+namespace nn {
+
+std::shared_ptr<detail::ParameterState> detail_state(const Parameter& parameter) {
+  return parameter.state_;
+}
+
+Parameter::Parameter(Dims shape, Initializer initializer, std::string name)
+    : state_(std::make_shared<detail::ParameterState>()) {
+  state_->local_name = std::move(name);
+  state_->shape = Shape(std::span<const int64_t>(shape));
+  state_->initializer = initializer;
+}
+
+const std::string& Parameter::name() const { return state_->name; }
+const Shape& Parameter::shape() const { return state_->shape; }
+
+const Array& Parameter::value() const {
+  if (!state_->value)
+    throw UserError({}, "parameter '" + state_->local_name + "' has no value yet",
+                    "parameters are made when the first program that uses them is built");
+  return *state_->value;
+}
+
+void Parameter::set_value(const Array& value) {
+  if (!(value.shape() == state_->shape))
+    throw UserError({}, fmt::format("parameter '{}' has shape [{}], not [{}]", state_->local_name,
+                                    to_string(state_->shape), to_string(value.shape())));
+  // Written in place: programs that run hold its address.
+  if (state_->value)
+    state_->value->bytes = value.converted_to(state_->value->dtype()).bytes;
+  else
+    state_->value = value;
+}
+
+Dense::Dense(int64_t in, int64_t out, DenseOptions options)
+    : in_(in),
+      out_(out),
+      has_bias_(options.bias),
+      state_(std::make_shared<detail::LayerState>()),
+      weight_({in, out}, options.initializer, "weight"),
+      bias_({out}, initializers::zeros(), "bias") {
+  state_->kind = "dense";
+  state_->name = options.name;
+}
+
+Tensor Dense::operator()(Operand x) const {
+  detail::Trace& trace = detail::Trace::require("dense", x.location());
+  detail::LayerScope scope(trace, state_, x.location());
+  if (!x.is_tensor() || x.rank() < 1 || x.shape()[x.rank() - 1] != in_)
+    throw UserError(x.location(),
+                    fmt::format("dense '{}': takes {} features, not {}", trace.scope(), in_,
+                                x.is_tensor() ? "x " + to_string(x.type()) : "a literal"),
+                    "the last axis is the axis of features");
+  Operand weight(trace.tensor(trace.value(trace.parameter(detail_state(weight_), x.location()),
+                                          "dense", x.location())),
+                 x.location());
+  // A single row is a matrix product like any other.
+  Tensor rows = x.rank() == 1 ? reshape(x, {1, in_}) : x.tensor();
+  Tensor y = matmul(Operand(rows, x.location()), weight);
+  if (has_bias_)
+    y = add(Operand(y, x.location()),
+            Operand(trace.parameter(detail_state(bias_), x.location()), x.location()));
+  if (x.rank() == 1) y = reshape(Operand(y, x.location()), {out_});
+  trace.layer_calls.push_back({trace.scope(), fmt::format("dense {} -> {}", in_, out_), x.type(),
+                               y.type(), in_ * out_ + (has_bias_ ? out_ : 0), x.location(),
+                               trace.policies.empty() ? "" : trace.policies.back()});
+  return y;
+}
+
+}  // namespace nn
+}  // namespace mezzo

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers. A layer is a handle: a copy shares its parameters. Parameters get their names at the
+// first trace, in the order of the calls; a layer's call, not its declaration, is the place that
+// errors and diagnoses name.
+#pragma once
+
+#include <mezzo/dsl/initializers.h>
+#include <mezzo/dsl/ops.h>
+
+#include <memory>
+#include <string>
+
+namespace mezzo {
+
+namespace detail {
+struct LayerState;
+struct ParameterState;
+}  // namespace detail
+
+namespace nn {
+
+/// Base of models and of layers made of layers. A model is a value: a struct with layers as members
+/// and a call operator; a copy shares the layers.
+struct Module {};
+
+/// Numbers that training changes. Usable as an operand inside of a trace.
+class Parameter {
+ public:
+  /// `name` is completed by the names of the layers around it, and by a number where it is taken.
+  Parameter(Dims shape, Initializer initializer, std::string name = "parameter");
+
+  /// The full name; empty before the first trace.
+  const std::string& name() const;
+  const Shape& shape() const;
+  /// The numbers; throws UserError before the first program that uses it has run.
+  const Array& value() const;
+  /// Replaces the numbers, rounded to the parameter's element type once it has one.
+  void set_value(const Array& value);
+
+ private:
+  friend std::shared_ptr<detail::ParameterState> detail_state(const Parameter& parameter);
+  std::shared_ptr<detail::ParameterState> state_;
+};
+
+/// What copies of the handle share. Inside the library only.
+std::shared_ptr<detail::ParameterState> detail_state(const Parameter& parameter);
+
+struct DenseOptions {
+  std::string name = "";
+  bool bias = true;
+  Initializer initializer = initializers::glorot_uniform();
+};
+
+/// `x @ w + b` over the last axis; w is `[in, out]`.
+class Dense {
+ public:
+  Dense(int64_t in, int64_t out, DenseOptions options = {});
+  Tensor operator()(Operand x) const;
+
+  const Parameter& weight() const { return weight_; }
+  /// Zeros and unused when the layer has none.
+  const Parameter& bias() const { return bias_; }
+
+ private:
+  int64_t in_, out_;
+  bool has_bias_;
+  std::shared_ptr<detail::LayerState> state_;
+  Parameter weight_, bias_;
+};
+
+}  // namespace nn
+}  // namespace mezzo

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mezzo/dsl/ops.h>
+
+#include <mezzo/dsl/nn.h>
+#include <mezzo/dsl/trace.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/shape_rules.h>
+
+#include <algorithm>
+
+namespace mezzo {
+
+using detail::Trace;
+using ir::Attr;
+using ir::Attrs;
+using ir::OpKind;
+using ir::Value;
+
+int64_t Tensor::dim(int axis) const {
+  int from_start = axis < 0 ? axis + rank() : axis;
+  if (from_start < 0 || from_start >= rank())
+    throw UserError(
+        {}, "dim: axis " + std::to_string(axis) + " is out of range for " + to_string(type_));
+  return type_.shape[from_start];
+}
+
+Tensor Tensor::named(std::string_view name) const {
+  ir::Location location;
+  Trace& trace = Trace::require("named", location);
+  trace.name_value(trace.value(*this, "named", location), name);
+  return *this;
+}
+
+Operand::Operand(const nn::Parameter& parameter, const char* file, int line)
+    : location_{file, line} {
+  tensor_ =
+      Trace::require("parameter", location_).parameter(nn::detail_state(parameter), location_);
+}
+
+namespace {
+
+Trace& require(OpKind kind, ir::Location location) {
+  return Trace::require(ir::to_string(kind), location);
+}
+
+/// An op of one operand.
+Tensor unary(OpKind kind, const Operand& x, Attrs attrs,
+             std::initializer_list<ir::Type> declared = {}) {
+  Trace& trace = require(kind, x.location());
+  Value value = detail::single(trace, kind, x);
+  return trace.tensor(trace.make(kind, {value}, std::move(attrs), x.location(), declared));
+}
+
+/// An op without operands.
+Tensor nullary(OpKind kind, const ir::Type& type, Attrs attrs, ir::Location location) {
+  return require(kind, location)
+      .tensor(require(kind, location).make(kind, {}, std::move(attrs), location, {type}));
+}
+
+/// Axes counted from the start; what is out of range is left for the shape rule to report.
+int64_t from_start(int64_t axis, int rank) {
+  return axis < 0 && axis >= -rank ? axis + rank : axis;
+}
+
+Tensor reduce(OpKind kind, const Operand& x, Axes axes, bool keepdims) {
+  int rank = x.rank();
+  if (axes.empty())
+    for (int i = 0; i < rank; ++i) axes.push_back(i);
+  for (int64_t& axis : axes) axis = from_start(axis, rank);
+  std::sort(axes.begin(), axes.end());
+  return unary(kind, x, {{"axes", Attr(axes)}, {"keepdims", keepdims}});
+}
+
+Tensor along_axis(OpKind kind, const Operand& x, int64_t axis) {
+  return unary(kind, x, {{"axis", from_start(axis, x.rank())}});
+}
+
+Shape shape_of(const Dims& dims) { return Shape(std::span<const int64_t>(dims)); }
+
+std::string list_text(const std::vector<int64_t>& values) {
+  std::string out = "[";
+  for (size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + std::to_string(values[i]);
+  return out + "]";
+}
+
+}  // namespace
+
+Tensor detail::elementwise(const char* op, std::initializer_list<Operand> operands) {
+  OpKind kind = *ir::parse_op(op);
+  ir::Location location = operands.size() ? operands.begin()->location() : ir::Location();
+  Trace& trace = require(kind, location);
+  std::vector<Value> values = promote(trace, kind, {operands.begin(), operands.size()});
+  return trace.tensor(trace.create(kind, values, {}, location)->result());
+}
+
+Tensor cast(Operand x, DType dtype) {
+  Trace& trace = require(OpKind::Cast, x.location());
+  Value value = x.is_tensor() ? trace.value(x.tensor(), "cast", x.location())
+                              : detail::single(trace, OpKind::Cast, x);
+  return trace.tensor(trace.make(OpKind::Cast, {value}, {{"user", true}}, x.location(),
+                                 {value.type().with(dtype)}));
+}
+
+Tensor sum(Operand x, Axes axes, bool keepdims) {
+  return reduce(OpKind::Sum, x, std::move(axes), keepdims);
+}
+Tensor mean(Operand x, Axes axes, bool keepdims) {
+  return reduce(OpKind::Mean, x, std::move(axes), keepdims);
+}
+Tensor max(Operand x, Axes axes, bool keepdims) {
+  return reduce(OpKind::Max, x, std::move(axes), keepdims);
+}
+Tensor min(Operand x, Axes axes, bool keepdims) {
+  return reduce(OpKind::Min, x, std::move(axes), keepdims);
+}
+
+Tensor argmax(Operand x, int64_t axis, bool keepdims) {
+  return unary(OpKind::Argmax, x, {{"axis", from_start(axis, x.rank())}, {"keepdims", keepdims}});
+}
+
+Tensor softmax(Operand x, int64_t axis) { return along_axis(OpKind::Softmax, x, axis); }
+Tensor log_softmax(Operand x, int64_t axis) { return along_axis(OpKind::LogSoftmax, x, axis); }
+
+Tensor matmul(Operand a, Operand b, MatmulOptions options) {
+  Trace& trace = require(OpKind::Matmul, a.location());
+  std::vector<Value> values = detail::promote(trace, OpKind::Matmul, std::vector{a, b});
+  Attrs attrs{{"transpose_a", options.transpose_a}, {"transpose_b", options.transpose_b}};
+  return trace.tensor(
+      trace.create(OpKind::Matmul, values, std::move(attrs), a.location())->result());
+}
+
+Tensor cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options) {
+  Trace& trace = require(OpKind::CrossEntropy, logits.location());
+  Value x = detail::single(trace, OpKind::CrossEntropy, logits);
+  Value y = detail::single(trace, OpKind::CrossEntropy, labels);
+  return trace.tensor(trace.make(OpKind::CrossEntropy, {x, y},
+                                 {{"reduce", std::string(options.reduce)},
+                                  {"ignore_index", options.ignore_index},
+                                  {"label_smoothing", options.label_smoothing}},
+                                 logits.location()));
+}
+
+Tensor reshape(Operand x, Dims shape) {
+  int64_t known = 1, elements = x.type().elements();
+  auto open = shape.end();
+  for (auto dim = shape.begin(); dim != shape.end(); ++dim) {
+    if (*dim != -1) {
+      known *= *dim;
+      continue;
+    }
+    if (open != shape.end())
+      throw UserError(x.location(),
+                      "reshape: more than one length of " + list_text(shape) + " is -1 (x " +
+                          to_string(x.type()) + ")",
+                      "one length can follow from the others, not two");
+    open = dim;
+  }
+  if (open != shape.end()) {
+    if (known <= 0 || elements % known != 0)
+      throw UserError(x.location(),
+                      "reshape: " + std::to_string(elements) + " elements do not divide into " +
+                          list_text(shape) + " (x " + to_string(x.type()) + ")",
+                      "the given lengths must divide the number of elements");
+    *open = elements / known;
+  }
+  return unary(OpKind::Reshape, x, {{"shape", Attr(shape)}});
+}
+
+Tensor transpose(Operand x, Axes perm) {
+  if (perm.empty())
+    for (int i = x.rank() - 1; i >= 0; --i) perm.push_back(i);
+  for (int64_t& axis : perm) axis = from_start(axis, x.rank());
+  return unary(OpKind::Transpose, x, {{"perm", Attr(perm)}});
+}
+
+Tensor slice(Operand x, Dims starts, Dims ends, Dims steps) {
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  auto from_end = [&](Dims& places) {
+    for (size_t i = 0; i < places.size() && i < static_cast<size_t>(x.rank()); ++i)
+      if (places[i] < 0) places[i] += x.shape()[static_cast<int>(i)];
+  };
+  from_end(starts);
+  from_end(ends);
+  return unary(OpKind::Slice, x,
+               {{"starts", Attr(starts)}, {"ends", Attr(ends)}, {"steps", Attr(steps)}});
+}
+
+Tensor pad(Operand x, Dims low, Dims high, Dims interior) {
+  if (interior.empty()) interior.assign(low.size(), 0);
+  return unary(OpKind::Pad, x,
+               {{"low", Attr(low)}, {"high", Attr(high)}, {"interior", Attr(interior)}});
+}
+
+Tensor broadcast_to(Operand x, Dims shape) {
+  return unary(OpKind::BroadcastTo, x, {{"shape", Attr(shape)}});
+}
+
+Tensor full(Dims shape, double value, DType dtype, Location location) {
+  return nullary(OpKind::Constant, ir::Type(dtype, shape_of(shape)),
+                 {{"value", ir::scalar_attr(dtype, value)}}, location);
+}
+
+Tensor constant(std::vector<double> values, Dims shape, DType dtype, Location location) {
+  ir::AttrList list;
+  for (double value : values) list.push_back(ir::scalar_attr(dtype, value));
+  return nullary(OpKind::Constant, ir::Type(dtype, shape_of(shape)), {{"value", Attr(list)}},
+                 location);
+}
+
+Tensor iota(Dims shape, DType dtype, int64_t axis, Location location) {
+  int rank = static_cast<int>(shape.size());
+  return nullary(OpKind::Iota, ir::Type(dtype, shape_of(shape)), {{"axis", from_start(axis, rank)}},
+                 location);
+}
+
+namespace {
+
+Tensor random(OpKind kind, const Dims& shape, DType dtype, ir::Location location) {
+  Trace& trace = require(kind, location);
+  Value rng = trace.rng(location);
+  return trace.tensor(trace.make(kind, {rng}, {{"stream", trace.next_stream()}}, location,
+                                 {ir::Type(dtype, shape_of(shape))}));
+}
+
+}  // namespace
+
+Tensor random_uniform(Dims shape, DType dtype, Location location) {
+  return random(OpKind::RandomUniform, shape, dtype, location);
+}
+
+Tensor random_normal(Dims shape, DType dtype, Location location) {
+  return random(OpKind::RandomNormal, shape, dtype, location);
+}
+
+}  // namespace mezzo

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on tensors. The names are those of ir/ops.def; elementwise functions are made from the
+// table, so that a new row is a new function. Types are promoted here and nowhere else: f16 with
+// bf16 gives f32, an integer tensor with a float literal gives f32, a literal takes the type of its
+// tensor unless that would make it 0, infinite or 1.
+#pragma once
+
+#include <mezzo/dsl/operand.h>
+
+#include <string_view>
+#include <vector>
+
+namespace mezzo {
+
+namespace detail {
+
+/// Promotes the operands and makes the op of that name at the place of the first one.
+Tensor elementwise(const char* op, std::initializer_list<Operand> operands);
+
+/// Operands of a row: -1 for any number, 0 for rows that have a function of their own.
+consteval int arity(std::string_view operands, std::string_view types) {
+  if (types == "Cast") return 0;
+  int count = 1;
+  for (char c : operands) {
+    if (c == '*') return -1;
+    if (c == ',') ++count;
+  }
+  return count;
+}
+
+}  // namespace detail
+
+// clang-format off
+#define ELEMENTWISE(Kind, name, operands, types, ...)                                  \
+  template <int N = detail::arity(operands, #types)>                                   \
+    requires(N == 1)                                                                   \
+  Tensor name(Operand x) { return detail::elementwise(#name, {x}); }                   \
+  template <int N = detail::arity(operands, #types)>                                   \
+    requires(N == 2)                                                                   \
+  Tensor name(Operand x, Operand y) { return detail::elementwise(#name, {x, y}); }     \
+  template <int N = detail::arity(operands, #types)>                                   \
+    requires(N == 3)                                                                   \
+  Tensor name(Operand x, Operand y, Operand z) {                                       \
+    return detail::elementwise(#name, {x, y, z});                                      \
+  }                                                                                    \
+  template <int N = detail::arity(operands, #types)>                                   \
+    requires(N == -1)                                                                  \
+  Tensor name(std::initializer_list<Operand> all) { return detail::elementwise(#name, all); }
+#include <mezzo/ir/ops.def>
+// clang-format on
+
+inline Tensor operator+(Operand x, Operand y) { return add(x, y); }
+inline Tensor operator-(Operand x, Operand y) { return sub(x, y); }
+inline Tensor operator*(Operand x, Operand y) { return mul(x, y); }
+inline Tensor operator/(Operand x, Operand y) { return div(x, y); }
+inline Tensor operator-(Operand x) { return neg(x); }
+inline Tensor operator==(Operand x, Operand y) { return eq(x, y); }
+inline Tensor operator!=(Operand x, Operand y) { return ne(x, y); }
+inline Tensor operator<(Operand x, Operand y) { return lt(x, y); }
+inline Tensor operator<=(Operand x, Operand y) { return le(x, y); }
+inline Tensor operator>(Operand x, Operand y) { return gt(x, y); }
+inline Tensor operator>=(Operand x, Operand y) { return ge(x, y); }
+inline Tensor& operator+=(Tensor& x, Operand y) { return x = add(Operand(x, y.location()), y); }
+inline Tensor& operator-=(Tensor& x, Operand y) { return x = sub(Operand(x, y.location()), y); }
+inline Tensor& operator*=(Tensor& x, Operand y) { return x = mul(Operand(x, y.location()), y); }
+inline Tensor& operator/=(Tensor& x, Operand y) { return x = div(Operand(x, y.location()), y); }
+
+/// The user's own change of element type: honoured in every policy and rounding mode.
+Tensor cast(Operand x, DType dtype);
+
+/// Σ over `axes` (all when left out), accumulated in f32; bools are counted in i64.
+Tensor sum(Operand x, Axes axes = {}, bool keepdims = false);
+Tensor mean(Operand x, Axes axes = {}, bool keepdims = false);
+Tensor max(Operand x, Axes axes = {}, bool keepdims = false);
+Tensor min(Operand x, Axes axes = {}, bool keepdims = false);
+/// Index (i32) of the first maximum along `axis`.
+Tensor argmax(Operand x, int64_t axis = -1, bool keepdims = false);
+Tensor softmax(Operand x, int64_t axis = -1);
+Tensor log_softmax(Operand x, int64_t axis = -1);
+
+struct MatmulOptions {
+  bool transpose_a = false, transpose_b = false;
+};
+/// Product of the last two axes; the axes before them broadcast.
+Tensor matmul(Operand a, Operand b, MatmulOptions options = {});
+
+struct CrossEntropyOptions {
+  /// "mean", "sum" or "none".
+  std::string_view reduce = "mean";
+  int64_t ignore_index = -100;
+  double label_smoothing = 0;
+};
+/// Negative log-likelihood of i32 class indices under the softmax of the last axis.
+Tensor cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options = {});
+
+/// One length may be -1: it follows from the others.
+Tensor reshape(Operand x, Dims shape);
+/// Axes in the order `perm`; reversed when left out.
+Tensor transpose(Operand x, Axes perm = {});
+/// One start and one end for each axis, negative ones counted from the end; steps are 1 when left
+/// out.
+Tensor slice(Operand x, Dims starts, Dims ends, Dims steps = {});
+/// Zeros around the tensor and, with `interior`, between its elements.
+Tensor pad(Operand x, Dims low, Dims high, Dims interior = {});
+Tensor broadcast_to(Operand x, Dims shape);
+
+using ir::Location;
+/// A constant whose elements are all `value`.
+Tensor full(Dims shape, double value, DType dtype = f32, Location location = Location::here());
+/// A constant with these elements in row-major order.
+Tensor constant(std::vector<double> values, Dims shape, DType dtype = f32,
+                Location location = Location::here());
+/// 0, 1, 2 ... along `axis`.
+Tensor iota(Dims shape, DType dtype = i32, int64_t axis = 0, Location location = Location::here());
+/// Uniform in [0, 1), from the seed of the program and a stream of its own.
+Tensor random_uniform(Dims shape, DType dtype = f32, Location location = Location::here());
+/// Normal with mean 0 and deviation 1.
+Tensor random_normal(Dims shape, DType dtype = f32, Location location = Location::here());
+
+}  // namespace mezzo

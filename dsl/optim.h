@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers: plain descriptions. Each parameter is updated by one op of the training step; moments
+// are f32 state beside the parameter.
+#pragma once
+
+#include <mezzo/dsl/schedules.h>
+#include <mezzo/ir/attr.h>
+
+#include <string>
+#include <vector>
+
+namespace mezzo {
+
+namespace optim {
+
+/// w -= rate * g, with g + weight_decay * w in place of g, and momentum.
+struct SGD {
+  LearningRate learning_rate = 0.01;
+  double momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+};
+
+/// w -= rate * m / (sqrt(v) + eps) with bias-corrected moments; the decay is decoupled
+/// (rate * weight_decay * w).
+struct Adam {
+  LearningRate learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+};
+
+}  // namespace optim
+
+namespace detail {
+
+/// What the training step needs to know of an optimizer.
+struct OptimizerPlan {
+  const char* op = "";
+  std::vector<std::string> moments;  // state beside each parameter, by suffix
+  bool counts = false;               // the op reads the number of the step
+  LearningRate rate = 0;
+  ir::Attrs attrs;
+};
+
+/// Throw UserError for values out of range.
+OptimizerPlan plan_optimizer(const optim::SGD& sgd);
+OptimizerPlan plan_optimizer(const optim::Adam& adam);
+
+}  // namespace detail
+}  // namespace mezzo

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Trainer: traces the whole training step of a model (forward, backward, unscaling, finite
+// check, update, loss scale) as one graph, compiles it once for each batch shape, and runs epochs
+// over a data set. Parameters stay in the model; moments and counters in the Trainer.
+#pragma once
+
+#include <mezzo/dsl/data.h>
+#include <mezzo/dsl/device.h>
+#include <mezzo/dsl/optim.h>
+#include <mezzo/dsl/precision.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mezzo {
+
+namespace runtime {
+struct CompileReport;
+}
+
+struct TrainerOptions {
+  Policy policy = Policy::float32();
+  int64_t batch = 128;
+  LossScale loss_scale = LossScale::by_policy();
+  /// Of initial values, the order of samples and random operations.
+  uint64_t seed = 0;
+  Device device = Device::cpu();
+  /// Leave the last, smaller batch of an epoch out.
+  bool drop_last = false;
+  /// `excess` or `as-written`.
+  std::string rounding = "excess";
+  /// 0: the default of the machine.
+  int threads = 0;
+};
+
+/// What one step did.
+struct StepResult {
+  double loss = 0;
+  double metric = 0;
+  /// False: skipped; every parameter and state kept its bits.
+  bool taken = true;
+  /// The loss scale after the step; 1 without loss scaling.
+  double scale = 1;
+  /// `taken`, `scale_overflow` ...: why.
+  std::string verdict;
+  /// The operation that first produced a non-finite number: `log (net.cpp:12)`; empty if none did.
+  std::string producer;
+};
+
+struct EpochReport {
+  int64_t epoch = 0;
+  /// Means over taken steps with a finite loss.
+  double loss = 0, accuracy = 0;
+  double scale = 1;
+  int64_t steps = 0, skipped = 0, nonfinite_losses = 0;
+  double seconds = 0;
+  double validation_loss = 0, validation_accuracy = 0;  // 0 without validation data
+};
+
+struct FitOptions {
+  int64_t epochs = 1;
+  /// Evaluated after each epoch.
+  std::optional<Dataset> validation = std::nullopt;
+  bool shuffle = true;
+  /// One line an epoch on standard error.
+  bool progress = true;
+  std::function<void(const EpochReport&)> on_epoch = {};
+};
+
+struct Evaluation {
+  double loss = 0;
+  double accuracy = 0;
+};
+
+namespace detail {
+
+struct TrainingDescription {
+  std::function<Tensor(Tensor)> model;
+  std::function<Tensor(Tensor, Tensor)> loss;
+  OptimizerPlan optimizer;
+  TrainerOptions options;
+  ir::Location location;
+};
+
+/// A function of tensors as it is called from the library: at the line of the Trainer where it
+/// takes operands.
+template <typename F>
+auto at_location(F function, ir::Location location) {
+  return [function = std::move(function), location](const auto&... tensors) mutable -> Tensor {
+    if constexpr (std::is_invocable_v<F&, decltype(Operand(tensors, location))...>)
+      return function(Operand(tensors, location)...);
+    else
+      return function(tensors...);
+  };
+}
+
+class TrainerState;
+
+}  // namespace detail
+
+class Trainer {
+ public:
+  /// `model`: tensor -> tensor; `loss`: (output, target) -> scalar; integer targets under an output
+  /// with one axis more also give an accuracy.
+  template <typename Model, typename Loss, typename Optimizer>
+  Trainer(Model model, Loss loss, const Optimizer& optimizer, TrainerOptions options = {},
+          ir::Location location = ir::Location::here())
+      : Trainer(detail::TrainingDescription{detail::at_location(std::move(model), location),
+                                            detail::at_location(std::move(loss), location),
+                                            detail::plan_optimizer(optimizer), std::move(options),
+                                            location}) {}
+  ~Trainer();
+  Trainer(Trainer&&) noexcept;
+
+  /// Trains; throws UserError when the loss is broken in a way that a smaller scale cannot mend,
+  /// naming the operation and its line.
+  std::vector<EpochReport> fit(const Dataset& data, FitOptions options = {});
+  /// One step on one batch.
+  StepResult step(const Array& inputs, const Array& targets);
+  /// Mean loss and accuracy under the policy of the training.
+  Evaluation evaluate(const Dataset& data);
+
+  /// Traces and compiles for batches of `data`, which `fit` does when needed.
+  void compile(const Dataset& data);
+  /// Layers with output, parameters, types, work and the line of their first call; after `compile`.
+  std::string summary() const;
+  /// The traced training module as IR text; after `compile`.
+  std::string ir() const;
+  const runtime::CompileReport& compile_report() const;
+
+  /// The loss scale; 1 without loss scaling.
+  double scale() const;
+  /// Only for a constant rate; throws UserError under a schedule.
+  void set_learning_rate(double rate);
+  /// Steps taken and skipped since the Trainer was made.
+  int64_t taken_steps() const;
+  int64_t skipped_steps() const;
+  /// State beside the parameters by name (`hidden1.weight.m`, `t`, `scale` ...), for inspection.
+  std::vector<std::string> state_names() const;
+  const Array& state(const std::string& name) const;
+  int64_t parameter_count() const;
+
+ private:
+  explicit Trainer(detail::TrainingDescription description);
+  std::unique_ptr<detail::TrainerState> state_;
+};
+
+}  // namespace mezzo

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Trainer holds: programs by batch shape, the state that they share, and the counters of the
+// rule that stops a training which cannot recover. Inside the library only.
+#pragma once
+
+#include <mezzo/dsl/engine.h>
+#include <mezzo/dsl/training_module.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/verdict.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace mezzo::detail {
+
+class TrainerState {
+ public:
+  /// A function compiled for one batch shape, with what stands for its parameters and results.
+  struct Built {
+    TrainingModule traced;  // without its module, which the program has taken over
+    std::string text;       // as traced
+    std::unique_ptr<Program> program;
+    /// By parameter of the compiled function, inputs and targets first; null for model parameters.
+    std::vector<Array*> states;
+    /// By parameter; null for the rest.
+    std::vector<std::shared_ptr<ParameterState>> parameters;
+    /// Loss, metric and verdict, by place in the results; the rest are updates.
+    std::vector<Array> results;
+    Array inputs, targets;
+  };
+
+  explicit TrainerState(TrainingDescription description);
+
+  Built& step_program(const ir::Type& inputs, const ir::Type& targets);
+  Built& evaluation_program(const ir::Type& inputs, const ir::Type& targets);
+  /// Types of a full batch of `data`, or of all of it when there is less.
+  std::pair<ir::Type, ir::Type> batch_types(const Dataset& data) const;
+
+  /// Runs a step on the batch that stands in `built`; throws UserError as Trainer::fit does.
+  StepResult run_step(Built& built);
+  /// Loss and metric of the batch that stands in `built`.
+  std::pair<double, double> run_loss(Built& built);
+
+  EpochReport run_epoch(const Dataset& data, const FitOptions& options, int64_t epochs);
+  Evaluation evaluate(const Dataset& data);
+  double scale() const;
+
+  TrainingDescription description;
+  /// Moments, counters, rate, scale and RNG by name.
+  std::map<std::string, Array, std::less<>> states;
+  Built* main = nullptr;  // the program of full batches
+  int64_t taken = 0, skipped = 0, epoch = 0;
+
+ private:
+  std::unique_ptr<Built> build(TrainingModule traced, const std::string& function,
+                               const std::string& loss_scale);
+  Array* state_of(const ir::Function& function, int index, const Built& built);
+  void run(Built& built);
+  /// Counts the step and throws when training cannot go on.
+  void judge(const Built& built, int32_t verdict, double scale_before, const StepResult& result);
+  void report_findings(const std::vector<passes::Finding>& findings);
+
+  std::map<std::string, std::unique_ptr<Built>> steps_, evaluations_;
+  std::string scale_name_;  // of the state that is the loss scale
+  int stuck_ = 0;           // skips in a row that did not lower the scale
+  std::set<std::string> reported_;
+};
+
+/// The op that owns flag word `word`, in kernels too; null when there is none.
+const ir::Op* find_word(const ir::Function& function, int64_t word);
+/// `log (net.cpp:12)`; empty for null.
+std::string describe_producer(const ir::Op* op);
+
+/// The error of a training that cannot go on for this verdict.
+UserError stop_error(const TrainingDescription& description, const TrainerState::Built& built,
+                     ir::VerdictCode code, const ir::Op* producer, int steps, double scale);
+
+}  // namespace mezzo::detail

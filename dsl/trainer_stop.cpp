@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a training cannot go on, in words: the operation that first produced a non-finite number, its
+// line, the numbers, and what to do.
+#include <mezzo/dsl/trainer_state.h>
+#include <mezzo/ir/error.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace mezzo::detail {
+
+using ir::VerdictCode;
+
+const ir::Op* find_word(const ir::Function& function, int64_t word) {
+  if (word == 0) return nullptr;
+  for (const ir::Op& op : function.body()) {
+    if (op.attrs().get_int("word", 0) == word) return &op;
+    if (!op.body()) continue;
+    for (const ir::Op& inner : *op.body())
+      if (inner.attrs().get_int("word", 0) == word) return &inner;
+  }
+  return nullptr;
+}
+
+std::string describe_producer(const ir::Op* op) {
+  if (!op) return "";
+  const ir::Origin& origin = op->origin();
+  const char* name = origin.name ? origin.name : op->info().name;
+  ir::Location location = origin.location.known() ? origin.location : op->location();
+  return location.known() ? fmt::format("{} ({})", name, to_string(location)) : name;
+}
+
+namespace {
+
+/// The first label out of range, in words; empty when there is none.
+std::string bad_label(const TrainerState::Built& built, ir::Location& location) {
+  for (const LabelRange& range : built.traced.labels)
+    for (int64_t i = 0; i < built.targets.type.elements(); ++i) {
+      int64_t label = built.targets.as_integer(i);
+      if (label == range.ignore_index || (label >= 0 && label < range.classes)) continue;
+      location = range.location;
+      return fmt::format(
+          "cross_entropy: label {} of sample {} in the batch is out of range for {} "
+          "classes",
+          label, i, range.classes);
+    }
+  return "";
+}
+
+std::string bad_parameter(const TrainerState::Built& built) {
+  double largest = 0;
+  std::string name;
+  for (const auto& parameter : built.traced.parameters) {
+    const Array& value = *parameter->value;
+    for (int64_t i = 0; i < value.type.elements(); ++i) {
+      double number = value.as_double(i);
+      if (!std::isfinite(number))
+        return fmt::format("parameter '{}' holds {} at element {}", parameter->name, number, i);
+      if (std::abs(number) > largest) {
+        largest = std::abs(number);
+        name = parameter->name;
+      }
+    }
+  }
+  return fmt::format("a parameter is infinite in the compute type; the largest is {} in '{}'",
+                     largest, name);
+}
+
+std::string remedy(const TrainingDescription& description, VerdictCode code, double scale) {
+  switch (code) {
+    case VerdictCode::BadInput:
+      return "the inputs hold NaN or infinity: clean the data";
+    case VerdictCode::ForwardOverflow:
+      return fmt::format(
+          "a value left the range of {}; keep the operation in f32 with keep_f32, "
+          "or use the policy mixed_bfloat16, which has the range of f32",
+          ir::to_string(description.options.policy.compute()));
+    case VerdictCode::DomainError:
+    case VerdictCode::BackwardDomainError:
+      return "an argument left the domain of the function, or a divisor was 0: bound it before "
+             "this line, with maximum(x, eps) for instance; the loss scale has no part in it";
+    case VerdictCode::ScaleOverflow:
+    case VerdictCode::Unknown:
+      return fmt::format(
+          "gradients overflow at the loss scale {}, which cannot fall further: start "
+          "from a smaller or a dynamic scale, or use mixed_bfloat16",
+          scale);
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+UserError stop_error(const TrainingDescription& description, const TrainerState::Built& built,
+                     VerdictCode code, const ir::Op* producer, int steps, double scale) {
+  ir::Location location = description.location;
+  if (code == VerdictCode::BadIndex) {
+    std::string text = bad_label(built, location);
+    return UserError(location, text.empty() ? "an index is out of range" : text,
+                     "nothing was updated; labels and indices must lie in [0, size)");
+  }
+  if (code == VerdictCode::NonfiniteParameter)
+    return UserError(location, bad_parameter(built),
+                     "nothing was updated; start again from finite parameters, with a smaller "
+                     "learning rate if they grew");
+  std::string what = producer ? producer->info().name : "";
+  if (producer) {
+    const ir::Origin& origin = producer->origin();
+    if (origin.name) what = origin.name;
+    if (origin.location.known())
+      location = origin.location;
+    else if (producer->location().known())
+      location = producer->location();
+  }
+  return UserError(
+      location,
+      fmt::format("training stopped: {} steps in a row were skipped and a smaller loss scale would "
+                  "not help: {} ({})",
+                  steps,
+                  what.empty() ? "gradients are not finite" : what + " gave NaN or infinity first",
+                  ir::to_string(code)),
+      remedy(description, code, scale));
+}
+
+}  // namespace mezzo::detail

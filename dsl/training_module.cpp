@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is traced for a model with one layer `hidden1` under Adam at a constant rate:
+//   func @loss(%x, %y, %hidden1.weight {param}, %hidden1.bias {param}) -> (loss, accuracy)
+//   func @step(%x, %y, %hidden1.weight {param}, %hidden1.bias {param},
+//              %hidden1.weight.m {state}, %hidden1.weight.v {state}, %hidden1.bias.m {state},
+//              %hidden1.bias.v {state}, %t {state}, %lr {state}) -> (loss, accuracy, updates ...)
+#include <mezzo/dsl/training_module.h>
+
+#include <mezzo/dsl/metrics.h>
+#include <mezzo/ir/error.h>
+
+#include <map>
+
+namespace mezzo::detail {
+
+namespace {
+
+using ir::OpKind;
+using ir::Value;
+
+/// Twice the multiply-adds of the matrix products in `scope`.
+double flops_in(const ir::Function& function, const std::string& scope) {
+  double flops = 0;
+  for (const ir::Op& op : function.body()) {
+    if (op.kind() != OpKind::Matmul || op.attrs().get_string("scope") != scope) continue;
+    const Shape& a = op.operand(0).shape();
+    int64_t inner = a[a.rank() - (op.bool_attr("transpose_a") ? 2 : 1)];
+    flops += 2.0 * static_cast<double>(op.result().type().elements() * inner);
+  }
+  return flops;
+}
+
+/// Traces `@loss` and leaves the trace open for `@step`.
+ir::Function* trace_loss_into(Trace& trace, const TrainingDescription& description,
+                              const ir::Type& inputs, const ir::Type& targets,
+                              TrainingModule& traced) {
+  ir::Function* function = trace.begin_function("loss");
+  Tensor x = trace.input(inputs, "x"), y = trace.input(targets, "y");
+  Tensor output = description.model(x);
+  Tensor loss = description.loss(output, y);
+  std::vector<Value> results{trace.value(loss, "loss", description.location)};
+  if (loss.rank() != 0 || !ir::is_float(loss.dtype()))
+    throw UserError(description.location,
+                    "loss: must be a float scalar, not " + to_string(loss.type()),
+                    "take the mean over the batch");
+  if (ir::is_integer(targets.dtype) && output.rank() == targets.rank() + 1) {
+    Tensor accuracy =
+        metrics::accuracy(Operand(output, description.location), Operand(y, description.location));
+    results.push_back(trace.value(accuracy, "accuracy", description.location));
+    traced.has_metric = true;
+  }
+  traced.own_results = static_cast<int>(results.size());
+  trace.end_function(results);
+
+  for (const ir::Op& op : function->body())
+    if (op.kind() == OpKind::CrossEntropy && op.operand(1) == function->parameter(1))
+      traced.labels.push_back({op.operand(0).shape()[op.operand(0).type().rank() - 1],
+                               op.int_attr("ignore_index"), op.location()});
+  traced.parameters = trace.parameters();
+  traced.layers = trace.layer_calls;
+  for (const Trace::LayerCall& layer : traced.layers)
+    traced.layer_flops.push_back(flops_in(*function, layer.scope));
+  return function;
+}
+
+/// `@step` while it is being traced.
+class StepTracer {
+ public:
+  StepTracer(Trace& trace, const TrainingDescription& description, TrainingModule& traced)
+      : trace_(trace), description_(description), traced_(traced) {}
+
+  void run(const ir::Function& loss) {
+    ir::Function* step = trace_.begin_function("step");
+    std::vector<Value> operands;
+    for (int i = 0; i < loss.num_parameters(); ++i) {
+      Value parameter = loss.parameter(i);
+      operands.push_back(
+          value(trace_.input(parameter.type(), parameter.name(), loss.parameter_attrs(i))));
+      if (loss.is_state(i))
+        traced_.states.emplace_back(std::string(parameter.name()), parameter.type());
+    }
+    std::map<Value, std::vector<Value>, ByIndex> moments;
+    for (int i = 0; i < loss.num_parameters(); ++i)
+      if (loss.is_param(i)) {
+        Value weight = step->parameter(i);
+        for (const std::string& moment : description_.optimizer.moments)
+          moments[weight].push_back(
+              state(std::string(weight.name()) + "." + moment, gradient_type(weight.type())));
+      }
+    trace_rate();
+    differentiate(loss, operands, moments);
+    traced_.traced_parameters = step->num_parameters();
+    trace_.end_function(results_, std::move(attrs_));
+  }
+
+ private:
+  struct ByIndex {
+    bool operator()(Value a, Value b) const { return a.index() < b.index(); }
+  };
+
+  static ir::Type gradient_type(const ir::Type& type) {
+    return type.with(type.dtype == f64 ? f64 : f32);
+  }
+  Value value(const Tensor& tensor) { return trace_.value(tensor, "step", description_.location); }
+
+  Value state(const std::string& name, const ir::Type& type) {
+    Value parameter = value(trace_.input(type, name, {{"state", true}}));
+    traced_.states.emplace_back(std::string(parameter.name()), type);
+    return parameter;
+  }
+
+  void update(Value next, Value old) {
+    results_.push_back(next);
+    attrs_.push_back({{"updates", ir::ValueRef{old.def()}}});
+  }
+
+  /// The counter of taken steps, where something reads it, and the rate of this step.
+  void trace_rate() {
+    const LearningRate& rate = description_.optimizer.rate;
+    if (description_.optimizer.counts || !rate.is_constant()) {
+      step_ = state("t", ir::Type(i32, {}));
+      Tensor next = add(Operand(trace_.tensor(step_), description_.location),
+                        Operand(1).at(description_.location));
+      next_step_ = value(next);
+      trace_.name_value(next_step_, "t1");
+    }
+    if (rate.is_constant()) {
+      rate_ = state("lr", ir::Type(f32, {}));
+      return;
+    }
+    Tensor scheduled = rate.at(trace_.tensor(step_));
+    if (!(scheduled.type() == ir::Type(f32, {})))
+      throw UserError(
+          description_.location,
+          "learning rate: the schedule must give tensor<f32>, not " + to_string(scheduled.type()));
+    rate_ = value(scheduled);
+    trace_.name_value(rate_, "lr");
+  }
+
+  void differentiate(const ir::Function& loss, const std::vector<Value>& operands,
+                     std::map<Value, std::vector<Value>, ByIndex>& moments) {
+    std::vector<int64_t> wrt;
+    for (int i = 0; i < loss.num_parameters(); ++i)
+      if (loss.is_param(i)) wrt.push_back(i);
+    if (wrt.empty())
+      throw UserError(description_.location, "training: the model has no parameters",
+                      "layers of mezzo::nn and nn::Parameter have some");
+    ir::Op* gradient = trace_.create(OpKind::Gradient, operands,
+                                     {{"func", ir::Symbol{loss.name()}}, {"wrt", ir::Attr(wrt)}},
+                                     description_.location);
+    trace_.name_value(gradient->result(0), "l");
+    for (int i = 0; i < traced_.own_results; ++i) {
+      results_.push_back(gradient->result(i));
+      attrs_.emplace_back();
+    }
+    for (size_t i = 0; i < wrt.size(); ++i) {
+      Value weight = operands[static_cast<size_t>(wrt[i])];
+      Value slope = gradient->result(traced_.own_results + static_cast<int>(i));
+      trace_.name_value(slope, "d." + std::string(weight.name()));
+      apply(weight, slope, moments[weight]);
+    }
+    if (step_) update(next_step_, step_);
+    for (int i = 0; i < loss.num_parameters(); ++i)
+      if (loss.is_state(i)) {
+        Value rng = operands[static_cast<size_t>(i)];
+        update(trace_.make(OpKind::RngAdvance, {rng}, {}, description_.location), rng);
+      }
+  }
+
+  void apply(Value weight, Value slope, const std::vector<Value>& moments) {
+    const OptimizerPlan& plan = description_.optimizer;
+    OpKind kind = *ir::parse_op(plan.op);
+    std::vector<Value> operands{weight, slope};
+    if (kind == OpKind::Sgd) operands.push_back(rate_);
+    operands.insert(operands.end(), moments.begin(), moments.end());
+    if (kind == OpKind::Adam) operands.insert(operands.end(), {next_step_, rate_});
+    ir::Op* op = trace_.create(kind, operands, plan.attrs, description_.location);
+    update(op->result(0), weight);
+    for (size_t i = 0; i < moments.size(); ++i)
+      update(op->result(static_cast<int>(i) + 1), moments[i]);
+  }
+
+  Trace& trace_;
+  const TrainingDescription& description_;
+  TrainingModule& traced_;
+  Value step_, next_step_, rate_;
+  std::vector<Value> results_;
+  std::vector<ir::Attrs> attrs_;
+};
+
+}  // namespace
+
+TrainingModule trace_training(const TrainingDescription& description, const ir::Type& inputs,
+                              const ir::Type& targets) {
+  TrainingModule traced;
+  Trace trace("training", description.options.policy.storage());
+  ir::Function* loss = trace_loss_into(trace, description, inputs, targets, traced);
+  StepTracer(trace, description, traced).run(*loss);
+  traced.findings = std::move(trace.findings);
+  traced.module = trace.take_module();
+  return traced;
+}
+
+TrainingModule trace_loss(const TrainingDescription& description, const ir::Type& inputs,
+                          const ir::Type& targets) {
+  TrainingModule traced;
+  Trace trace("evaluation", description.options.policy.storage());
+  ir::Function* loss = trace_loss_into(trace, description, inputs, targets, traced);
+  traced.traced_parameters = loss->num_parameters();
+  traced.findings = std::move(trace.findings);
+  traced.module = trace.take_module();
+  return traced;
+}
+
+}  // namespace mezzo::detail

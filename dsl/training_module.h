@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces `@loss` and `@step` of a model, an optimizer and a batch shape. Inside the library only.
+#pragma once
+
+#include <mezzo/dsl/trace.h>
+#include <mezzo/dsl/trainer.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mezzo::detail {
+
+/// Labels that must lie in [0, classes).
+struct LabelRange {
+  int64_t classes = 0, ignore_index = -100;
+  ir::Location location;
+};
+
+struct TrainingModule {
+  std::unique_ptr<ir::Module> module;
+  std::vector<std::shared_ptr<ParameterState>> parameters;
+  /// State of the step besides parameters, in the order of its function's parameters.
+  std::vector<std::pair<std::string, ir::Type>> states;
+  int traced_parameters = 0;  // of @step: what passes add stands behind
+  int own_results = 0;        // loss and metrics; the verdict stands behind them
+  bool has_metric = false;
+  std::vector<LabelRange> labels;
+  std::vector<Trace::LayerCall> layers;
+  std::vector<double> layer_flops;
+  std::vector<passes::Finding> findings;
+};
+
+/// `@loss` and `@step`.
+TrainingModule trace_training(const TrainingDescription& description, const ir::Type& inputs,
+                              const ir::Type& targets);
+/// `@loss` alone.
+TrainingModule trace_loss(const TrainingDescription& description, const ir::Type& inputs,
+                          const ir::Type& targets);
+
+/// The table of layers.
+std::string layer_table(const TrainingModule& traced, const Policy& policy);
+
+}  // namespace mezzo::detail

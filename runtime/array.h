@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// `Array`: the numbers that go into a program and come out of it, dense and row-major in host
+// memory.
+#pragma once
+
+#include <mezzo/runtime/host_array.h>
+
+#include <initializer_list>
+#include <vector>
+
+namespace mezzo {
+
+class Array : public runtime::HostArray {
+ public:
+  /// The f32 scalar 0.
+  Array() = default;
+  Array(runtime::HostArray array) : runtime::HostArray(std::move(array)) {}
+  /// Zeros.
+  explicit Array(const ir::Type& type) : runtime::HostArray(type) {}
+  /// A scalar.
+  Array(double value, ir::DType dtype = ir::DType::F32)
+      : runtime::HostArray(ir::Type(dtype, {}), std::span(&value, 1)) {}
+  /// One value for each element of `shape`, each rounded once.
+  Array(const ir::Shape& shape, const std::vector<double>& values, ir::DType dtype = ir::DType::F32)
+      : runtime::HostArray(ir::Type(dtype, shape), values) {}
+
+  const ir::Shape& shape() const { return type.shape; }
+  ir::DType dtype() const { return type.dtype; }
+  /// The number of an array with one element.
+  double item() const { return as_double(0); }
+};
+
+}  // namespace mezzo

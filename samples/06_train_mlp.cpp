@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains a multilayer perceptron on Fashion-MNIST in mixed precision with a dynamic loss scale, and
+// beside it the same network in f32 from the same weights and in the same order of samples. The
+// last line is one JSON object.
+//
+//   06_train_mlp [--epochs=10] [--policy=mixed_float16] [--seed=1] [--device=cpu|interp] [--quick]
+#include <mezzo/mezzo.h>
+#include <mezzo/runtime/compiler.h>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+using namespace mezzo;
+
+namespace {
+
+struct Mlp : nn::Module {
+  nn::Dense hidden1{784, 256, {.name = "hidden1", .initializer = initializers::he_normal()}};
+  nn::Dense hidden2{256, 128, {.name = "hidden2", .initializer = initializers::he_normal()}};
+  nn::Dense hidden3{128, 100, {.name = "hidden3", .initializer = initializers::he_normal()}};
+  nn::Dense out{100, 10, {.name = "out"}};
+
+  Tensor operator()(Tensor x) { return out(relu(hidden3(relu(hidden2(relu(hidden1(x))))))); }
+};
+
+struct Options {
+  int64_t epochs = 10;
+  Policy policy = Policy::mixed_float16();
+  uint64_t seed = 1;
+  Device device = Device::cpu();
+  bool quick = false;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    std::string_view argument = argv[i];
+    size_t equals = argument.find('=');
+    std::string_view name = argument.substr(0, equals);
+    std::string value(equals == std::string_view::npos ? "" : argument.substr(equals + 1));
+    if (name == "--epochs") {
+      options.epochs = std::atoll(value.c_str());
+    } else if (name == "--policy") {
+      options.policy = Policy::by_name(value);
+    } else if (name == "--seed") {
+      options.seed = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (name == "--device") {
+      options.device = Device::by_name(value);
+    } else if (argument == "--quick") {
+      options.quick = true;
+    } else {
+      throw UserError({}, fmt::format("unknown option '{}'", argument),
+                      "--epochs=N --policy=P --seed=S --device=cpu|interp --quick");
+    }
+  }
+  if (options.epochs < 1) throw UserError({}, "--epochs must be at least 1");
+  return options;
+}
+
+struct Trained {
+  Evaluation test;
+  double seconds = 0;
+  int64_t skipped = 0;
+  double scale = 1;
+  runtime::CompileReport report;
+};
+
+Trained train(const data::Split& data, const Options& options, Policy policy) {
+  constexpr int64_t kBatch = 128;
+  int64_t steps = options.epochs * ((data.train.size() + kBatch - 1) / kBatch);
+  Mlp model;
+  Trainer trainer(
+      model, losses::cross_entropy,
+      optim::Adam{.learning_rate = schedules::cosine_decay(1e-3, 1e-5, steps)},
+      {.policy = policy, .batch = kBatch, .seed = options.seed, .device = options.device});
+  trainer.compile(data.train);
+  const runtime::CompileReport& report = trainer.compile_report();
+  fmt::print(
+      "\n{}\n{}{} ops in {} kernels, {} casts kept; compiled in {:.0f} ms ({} new, {} from "
+      "disk, {} from memory)\n",
+      policy.name(), trainer.summary(), report.ops, report.kernels, report.casts,
+      report.milliseconds, report.compiled, report.disk_hits, report.memory_hits);
+  auto start = std::chrono::steady_clock::now();
+  trainer.fit(
+      data.train,
+      {.epochs = options.epochs, .progress = false, .on_epoch = [](const EpochReport& epoch) {
+         fmt::print(
+             "epoch {:2}  loss {:.4f}  accuracy {:6.2f} %  scale {:<8}  skipped {}  "
+             "{:.2f} s\n",
+             epoch.epoch, epoch.loss, 100 * epoch.accuracy, epoch.scale, epoch.skipped,
+             epoch.seconds);
+         std::fflush(stdout);
+       }});
+  std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  return {trainer.evaluate(data.test), time.count(), trainer.skipped_steps(), trainer.scale(),
+          report};
+}
+
+std::string with_interval(const Trained& trained, int64_t count) {
+  auto [low, high] = metrics::wilson_interval(trained.test.accuracy, count);
+  return fmt::format("{:.2f} % (95 %: {:.2f} to {:.2f})", 100 * trained.test.accuracy, 100 * low,
+                     100 * high);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  Options options = parse(argc, argv);
+  data::Split data = data::fashion_mnist();
+  if (options.quick) {
+    data = {data.train.first(1280), data.test.first(512)};
+    options.epochs = std::min<int64_t>(options.epochs, 2);
+  }
+  fmt::print("{}; {} training and {} test images\n", describe_machine(), data.train.size(),
+             data.test.size());
+  Trained mixed = train(data, options, options.policy);
+  Trained twin = train(data, options, Policy::float32());
+  fmt::print("\ntest accuracy: {} {}\n", options.policy.name(),
+             with_interval(mixed, data.test.size()));
+  fmt::print("test accuracy: float32 {}\n", with_interval(twin, data.test.size()));
+  fmt::print(
+      "{{\"test_accuracy\": {:.4f}, \"test_accuracy_f32\": {:.4f}, \"skipped_steps\": {}, "
+      "\"loss_scale\": {}, \"kernels\": {}, \"casts\": {}, \"compile_ms\": {:.1f}, "
+      "\"seconds\": {:.2f}}}\n",
+      mixed.test.accuracy, twin.test.accuracy, mixed.skipped, mixed.scale, mixed.report.kernels,
+      mixed.report.casts, mixed.report.milliseconds, mixed.seconds);
+  return 0;
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

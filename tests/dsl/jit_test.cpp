@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of tensors traced, differentiated and run on arrays, by the interpreter.
+#include <mezzo/mezzo.h>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace mezzo;
+
+namespace {
+
+const JitOptions kInterpreter{.device = Device::interpreter()};
+
+using Numbers = std::vector<double>;
+
+int count(const std::string& text, const std::string& word) {
+  int found = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("operators and functions compute what they say") {
+  auto f =
+      jit([](Tensor x, Tensor y) { return relu(x * y - 1.0f) + maximum(x, y) / 2; }, kInterpreter);
+  Array out = f(Array({3}, {1, 2, -3}), Array({3}, {4, 0.25, 2}));
+  CHECK(out.to_doubles() == Numbers{5, 1, 1});
+}
+
+TEST_CASE("compound assignment and where") {
+  auto f = jit(
+      [](Tensor x) {
+        Tensor y = x;
+        y += 1;
+        y *= 2;
+        y -= x;  // x + 2
+        return where(y > 4, y, -1.0);
+      },
+      kInterpreter);
+  CHECK(f(Array({3}, {0, 2, 5})).to_doubles() == Numbers{-1, -1, 7});
+}
+
+TEST_CASE("axes may be negative and reshape fills in one length") {
+  auto f = jit(
+      [](Tensor x) {
+        return std::vector<Tensor>{sum(x, -1),
+                                   mean(x, {0}, true),
+                                   max(x),
+                                   argmax(x, 0),
+                                   transpose(reshape(x, {3, -1}), {1, 0}),
+                                   slice(x, {0, -2}, {2, 3})};
+      },
+      kInterpreter);
+  std::vector<Array> out = f(Array({2, 3}, {1, 2, 3, 4, 5, 9}));
+  CHECK(out[0].to_doubles() == Numbers{6, 18});
+  CHECK(out[1].to_doubles() == Numbers{2.5, 3.5, 6});
+  CHECK(out[1].shape() == Shape{1, 3});
+  CHECK(out[2].to_doubles() == Numbers{9});
+  CHECK(out[3].to_doubles() == Numbers{1, 1, 1});
+  CHECK(out[4].to_doubles() == Numbers{1, 3, 5, 2, 4, 9});
+  CHECK(out[5].to_doubles() == Numbers{2, 3, 5, 9});
+}
+
+TEST_CASE("a gradient is a function, and its gradient is the second derivative") {
+  auto cube = [](Tensor x) { return sum(x * x * x); };
+  auto f = jit(
+      [&](Tensor x) {
+        auto slope = grad(cube);
+        auto curvature = grad([&](Tensor y) { return sum(slope(y)); });
+        return std::pair(slope(x), curvature(x));
+      },
+      kInterpreter);
+  std::vector<Array> out = f(Array({2}, {2, -1}));
+  CHECK(out[0].to_doubles() == Numbers{12, 3});
+  CHECK(out[1].to_doubles() == Numbers{12, -6});
+}
+
+TEST_CASE("a gradient captures tensors around it") {
+  auto f = jit(
+      [](Tensor x, Tensor a) {
+        Tensor scaled = a * 2;
+        ValueAndGrad both = value_and_grad([&](Tensor y) { return sum(y * scaled); })(x);
+        return std::pair(both.value, both.grads[0]);
+      },
+      kInterpreter);
+  std::vector<Array> out = f(Array({2}, {1, 2}), Array({2}, {3, 4}));
+  CHECK(out[0].item() == 22);
+  CHECK(out[1].to_doubles() == Numbers{6, 8});
+}
+
+TEST_CASE("stop_gradient is a constant for the gradient") {
+  auto f = jit([](Tensor x) { return grad([](Tensor y) { return sum(y * stop_gradient(y)); })(x); },
+               kInterpreter);
+  CHECK(f(Array({2}, {3, 5})).to_doubles() == Numbers{3, 5});
+}
+
+TEST_CASE("each combination of types is traced once") {
+  int traces = 0;
+  auto f = jit(
+      [&](Tensor x) {
+        ++traces;
+        return x + 1;
+      },
+      kInterpreter);
+  f(Array({2}, {1, 2}));
+  f(Array({2}, {3, 4}));
+  CHECK(traces == 1);
+  f(Array({3}, {1, 2, 3}));
+  CHECK(traces == 2);
+}
+
+TEST_CASE("values keep the user's names, and layers their scope") {
+  nn::Dense layer{2, 3, {.name = "hidden"}};
+  auto f = jit([&](Tensor x) { return relu(layer(x)).named("h"); }, kInterpreter);
+  std::string text = f.ir(Array({1, 2}, {1, 2}));
+  CHECK(count(text, "%h = relu") == 1);
+  CHECK(count(text, "scope = \"hidden\"") == 2);
+  CHECK(count(text, "%hidden.weight: tensor<2x3xf32> {param = true}") == 1);
+}
+
+TEST_CASE("layers without names are numbered in the order of their calls") {
+  nn::Dense first{2, 2}, second{2, 2};
+  nn::Dense copy = second;
+  auto f = jit([&](Tensor x) { return first(copy(second(x))); }, kInterpreter);
+  f(Array({1, 2}, {1, 2}));
+  CHECK(second.weight().name() == "dense.weight");
+  CHECK(first.weight().name() == "dense_1.weight");
+  CHECK(copy.weight().name() == "dense.weight");
+}
+
+TEST_CASE("random numbers differ from call to call and are equal for equal seeds") {
+  auto make = [](uint64_t seed) {
+    return jit([](Tensor x) { return x + random_uniform({4}); },
+               {.device = Device::interpreter(), .seed = seed});
+  };
+  auto a = make(1), b = make(1), c = make(2);
+  Array zero({4}, {0, 0, 0, 0});
+  Numbers first = a(zero).to_doubles(), second = a(zero).to_doubles();
+  CHECK(first != second);
+  CHECK(b(zero).to_doubles() == first);
+  CHECK(c(zero).to_doubles() != first);
+  for (double number : first) CHECK((number >= 0 && number < 1));
+}
+
+TEST_CASE("initial values have the deviation that they promise and do not depend on the policy") {
+  Shape shape{200, 300};
+  auto deviation = [&](const Initializer& initializer) {
+    Array values = initializer(shape, f32, 7, 0);
+    double sum = 0;
+    for (double value : values.to_doubles()) sum += value * value;
+    return std::sqrt(sum / 60000);
+  };
+  CHECK(deviation(initializers::glorot_uniform()) ==
+        doctest::Approx(std::sqrt(2.0 / 500)).epsilon(0.02));
+  CHECK(deviation(initializers::glorot_normal()) ==
+        doctest::Approx(std::sqrt(2.0 / 500)).epsilon(0.02));
+  CHECK(deviation(initializers::he_uniform()) ==
+        doctest::Approx(std::sqrt(2.0 / 200)).epsilon(0.02));
+  CHECK(deviation(initializers::he_normal()) ==
+        doctest::Approx(std::sqrt(2.0 / 200)).epsilon(0.02));
+  Array wide = initializers::he_normal()(shape, f32, 7, 3);
+  CHECK(initializers::he_normal()(shape, f16, 7, 3).bytes == wide.converted_to(f16).bytes);
+}
+
+TEST_CASE("schedules start at the first rate and end at the last") {
+  auto at = [](auto schedule) {
+    return jit([schedule](Tensor step) { return schedule(step); }, kInterpreter);
+  };
+  auto linear = at(schedules::linear_decay(1.0, 0.5, 100));
+  auto cosine = at(schedules::cosine_decay(1.0, 0.0, 100));
+  auto step = [](double t) { return Array(t, i32); };
+  CHECK(linear(step(0)).item() == 1);
+  CHECK(linear(step(50)).item() == doctest::Approx(0.75));
+  CHECK(linear(step(500)).item() == 0.5);
+  CHECK(cosine(step(0)).item() == doctest::Approx(1).epsilon(1e-6));
+  CHECK(cosine(step(25)).item() == doctest::Approx(0.5 + std::sqrt(0.125)).epsilon(1e-6));
+  CHECK(cosine(step(50)).item() == doctest::Approx(0.5).epsilon(1e-6));
+  CHECK(std::abs(cosine(step(100)).item()) < 1e-6);
+}
+
+TEST_CASE("the Wilson interval of 8,800 of 10,000") {
+  auto [low, high] = metrics::wilson_interval(0.88, 10000);
+  CHECK(low == doctest::Approx(0.87348).epsilon(1e-4));
+  CHECK(high == doctest::Approx(0.88623).epsilon(1e-4));
+  CHECK(metrics::wilson_interval(1, 10).second == 1);
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small trainings by the interpreter: they learn, skip, recover, stop, and give the same bits
+// twice.
+#include <mezzo/mezzo.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+
+using namespace mezzo;
+
+namespace {
+
+struct Mlp : nn::Module {
+  nn::Dense hidden{2, 8, {.name = "hidden"}}, out{8, 2, {.name = "out"}};
+  Tensor operator()(Tensor x) { return out(relu(hidden(x))); }
+};
+
+/// Two classes: above and below a line.
+Dataset points(int64_t count) {
+  Dataset data{Array(ir::Type(f32, {count, 2})), Array(ir::Type(i32, {count}))};
+  for (int64_t i = 0; i < count; ++i) {
+    double x = std::sin(static_cast<double>(3 * i)), y = std::cos(static_cast<double>(7 * i));
+    data.inputs.set(2 * i, x);
+    data.inputs.set(2 * i + 1, y);
+    data.targets.set(i, x + y > 0 ? 1 : 0);
+  }
+  return data;
+}
+
+TrainerOptions options(Policy policy = Policy::float32()) {
+  return {.policy = policy, .batch = 16, .device = Device::interpreter()};
+}
+
+std::map<std::string, std::vector<std::byte>> bits(const Mlp& model, const Trainer& trainer) {
+  std::map<std::string, std::vector<std::byte>> all;
+  for (const nn::Dense* layer : {&model.hidden, &model.out}) {
+    all[layer->weight().name()] = layer->weight().value().bytes;
+    all[layer->bias().name()] = layer->bias().value().bytes;
+  }
+  for (const std::string& name : trainer.state_names()) all[name] = trainer.state(name).bytes;
+  return all;
+}
+
+std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a small network learns under every policy") {
+  for (Policy policy : {Policy::float32(), Policy::mixed_float16(), Policy::mixed_bfloat16()}) {
+    CAPTURE(policy.name());
+    Mlp model;
+    Trainer trainer(model, losses::cross_entropy, optim::Adam{.learning_rate = 0.05},
+                    options(policy));
+    Dataset data = points(72);  // four batches and a tail
+    auto reports = trainer.fit(data, {.epochs = 12, .progress = false});
+    CHECK(reports.size() == 12);
+    CHECK(reports[0].steps == 5);
+    CHECK(reports.back().loss < reports[0].loss / 2);
+    CHECK(trainer.evaluate(data).accuracy > 0.9);
+    CHECK(trainer.taken_steps() + trainer.skipped_steps() == 60);
+  }
+}
+
+TEST_CASE("the same seed gives the same bits twice, another one does not") {
+  auto train = [](uint64_t seed) {
+    Mlp model;
+    TrainerOptions with_seed = options(Policy::mixed_float16());
+    with_seed.seed = seed;
+    Trainer trainer(model, losses::cross_entropy, optim::SGD{.learning_rate = 0.1, .momentum = 0.9},
+                    with_seed);
+    trainer.fit(points(48), {.epochs = 2, .progress = false});
+    return bits(model, trainer);
+  };
+  auto first = train(3);
+  CHECK(first == train(3));
+  CHECK(first != train(4));
+}
+
+TEST_CASE("initial weights are the same under every policy") {
+  auto initial = [](Policy policy) {
+    Mlp model;
+    Trainer trainer(model, losses::cross_entropy, optim::SGD{.learning_rate = 0}, options(policy));
+    trainer.fit(points(16), {.progress = false});
+    return model.hidden.weight().value().bytes;
+  };
+  CHECK(initial(Policy::float32()) == initial(Policy::mixed_float16()));
+  CHECK(initial(Policy::float32()) == initial(Policy::mixed_bfloat16()));
+}
+
+TEST_CASE("a skipped step keeps every bit but the scale, and the scale recovers") {
+  Mlp model;
+  TrainerOptions scaled = options(Policy::mixed_float16());
+  scaled.loss_scale = LossScale::dynamic(0x1p24, 3);
+  scaled.loss_scale.ceiling = 0x1p24;
+  Trainer trainer(model, losses::cross_entropy, optim::Adam{.learning_rate = 0.01}, scaled);
+  Dataset data = points(16);
+  Array inputs = data.inputs;
+  for (int64_t i = 0; i < inputs.type.elements(); ++i) inputs.set(i, 100 * inputs.as_double(i));
+
+  StepResult result = trainer.step(inputs, data.targets);
+  REQUIRE_FALSE(result.taken);
+  CHECK(result.verdict == "scale_overflow");
+  CHECK(result.scale == 0x1p23);
+  int skips = 1;
+  for (; !result.taken && skips < 24; ++skips) {
+    auto before = bits(model, trainer);
+    result = trainer.step(inputs, data.targets);
+    if (result.taken) break;
+    auto after = bits(model, trainer);
+    for (auto& [name, value] : before)
+      if (name != "scale" && name != "clean") CHECK_MESSAGE(after[name] == value, name);
+  }
+  CHECK(result.taken);
+  CHECK(trainer.skipped_steps() == skips);
+  double low = result.scale;
+  CHECK(trainer.state("t").as_integer(0) == 1);
+  for (int i = 0; i < 3; ++i) trainer.step(data.inputs, data.targets);
+  CHECK(trainer.scale() == 2 * low);
+}
+
+TEST_CASE("log of a negative number stops after 25 skips, names its line and keeps the scale") {
+  nn::Dense layer{2, 1, {.name = "layer"}};
+  int line = 0;
+  auto model = [&](Tensor x) {
+    Tensor y = layer(x);
+    line = __LINE__ + 1;
+    return log(y * 0.0f - 1.0f);
+  };
+  Trainer trainer(model, losses::mse, optim::SGD{.learning_rate = 0.1},
+                  options(Policy::mixed_float16()));
+  Array x({2, 2}, {1, 2, 3, 4}), target({2, 1}, {0, 0});
+  for (int i = 0; i < 24; ++i) {
+    StepResult result = trainer.step(x, target);
+    REQUIRE_FALSE(result.taken);
+    CHECK(result.verdict == "domain_error");
+    CHECK(result.producer.starts_with("log ("));
+  }
+  std::string text = error_of([&] { trainer.step(x, target); });
+  CHECK(text.find("trainer_test.cpp:" + std::to_string(line) +
+                  ": error: training stopped: 25 "
+                  "steps in a row were skipped") != std::string::npos);
+  CHECK(text.find("log gave NaN or infinity first (domain_error)") != std::string::npos);
+  CHECK(trainer.scale() == 32768);
+}
+
+TEST_CASE("a label out of range is an error at once and updates nothing") {
+  Mlp model;
+  Trainer trainer(model, losses::cross_entropy, optim::SGD{.learning_rate = 0.1}, options());
+  Dataset data = points(16);
+  trainer.step(data.inputs, data.targets);
+  auto before = bits(model, trainer);
+  data.targets.set(5, 2);
+  std::string text = error_of([&] { trainer.step(data.inputs, data.targets); });
+  CHECK(
+      text.find("cross_entropy: label 2 of sample 5 in the batch is out of range for 2 classes") !=
+      std::string::npos);
+  CHECK(bits(model, trainer) == before);
+}
+
+TEST_CASE("a parameter that is not finite is an error at once") {
+  Mlp model;
+  Trainer trainer(model, losses::cross_entropy, optim::SGD{.learning_rate = 0.1}, options());
+  Dataset data = points(16);
+  trainer.step(data.inputs, data.targets);
+  Array weight = model.hidden.weight().value();
+  weight.set(3, std::numeric_limits<double>::quiet_NaN());
+  nn::Parameter handle = model.hidden.weight();
+  handle.set_value(weight);
+  std::string text = error_of([&] { trainer.step(data.inputs, data.targets); });
+  CHECK(text.find("parameter 'hidden.weight' holds nan at element 3") != std::string::npos);
+}
+
+TEST_CASE("the rate may be set between steps, not under a schedule") {
+  Mlp model;
+  Trainer trainer(model, losses::cross_entropy, optim::SGD{.learning_rate = 0.1}, options());
+  Dataset data = points(16);
+  trainer.step(data.inputs, data.targets);
+  trainer.set_learning_rate(0);
+  auto before = model.hidden.weight().value().bytes;
+  trainer.step(data.inputs, data.targets);
+  CHECK(model.hidden.weight().value().bytes == before);
+
+  Trainer scheduled(Mlp(), losses::cross_entropy,
+                    optim::SGD{.learning_rate = schedules::cosine_decay(0.1, 0, 10)}, options());
+  scheduled.step(data.inputs, data.targets);
+  CHECK(error_of([&] { scheduled.set_learning_rate(1); }).find("the rate follows a schedule") !=
+        std::string::npos);
+}
