@@ -29,8 +29,8 @@ Op* Builder::create(OpKind kind, std::span<const Value> operands, Attrs attrs,
     if (const AttrInfo* info = op_info(kind).attribute(name);
         info && info->fallback && *info->fallback == value)
       attrs.erase(name);
-  if (const Attr* acc = attrs.find("acc"); acc && !operands.empty() && has_acc(kind) &&
-                                           *acc == Attr(default_acc(operands[0].dtype())))
+  if (const Attr* acc = attrs.find("acc");
+      acc && !operands.empty() && has_acc(kind) && *acc == Attr(default_acc(operands[0].dtype())))
     attrs.erase("acc");
   std::vector<Type> types;
   types.reserve(operands.size());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One table of words is what the parser reads and what its errors list.
 #include <mezzo/ir/debug_options.h>
+
 #include <mezzo/ir/error.h>
 
 #include <algorithm>

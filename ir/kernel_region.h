@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel's region says about its own iteration: the space, the reduced axes, the segments of an optimizer. Read
-// by planning and by every back end alike.
+// What a kernel's region says about its own iteration: the space, the reduced axes, the segments of
+// an optimizer. Read by planning and by every back end alike.
 #pragma once
 
 #include <mezzo/ir/graph.h>
@@ -22,17 +22,19 @@ struct KernelSpace {
   int kept() const { return space.rank() - reduced; }
 };
 
-/// Elementwise and movement: the shape of the results; rows and columns: of the reduced values; matmul: of the product.
-/// An optimizer kernel has no single space.
+/// Elementwise and movement: the shape of the results; rows and columns: of the reduced values;
+/// matmul: of the product. An optimizer kernel has no single space.
 KernelSpace kernel_space(const Op& kernel);
 
-/// The segments of an optimizer kernel, each as its yields (which all have one shape): connected sets of ops that share
-/// only parameters, constants and scalars.
+/// The segments of an optimizer kernel, each as its yields (which all have one shape): connected
+/// sets of ops that share only parameters, constants and scalars.
 std::vector<std::vector<Value>> optimizer_segments(const Op& kernel);
 
-/// Distinct `word` attributes of the region in order of first appearance: the flag slots of the kernel.
+/// Distinct `word` attributes of the region in order of first appearance: the flag slots of the
+/// kernel.
 std::vector<int64_t> kernel_words(const Op& kernel);
-/// Ops of the region whose `stream` is a kernel argument, in order: the integer slots of the kernel.
+/// Ops of the region whose `stream` is a kernel argument, in order: the integer slots of the
+/// kernel.
 std::vector<const Op*> kernel_streams(const Op& kernel);
 
 }  // namespace mezzo::ir

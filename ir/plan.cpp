@@ -29,6 +29,10 @@ void for_each_field(P& plan, F visit) {
   visit("nc", plan.nc, 0);
   visit("kc", plan.kc, 0);
   visit("slices", plan.slices, 0);
+  visit("slice_blocks", plan.slice_blocks, 0);
+  visit("run_blocks", plan.run_blocks, 0);
+  visit("prepack", plan.prepack, 0);
+  visit("pairs", plan.pairs, 0);
   visit("scratch", plan.scratch, 0);
   visit("workspace", plan.workspace, 0);
 }

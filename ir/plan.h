@@ -34,6 +34,10 @@ struct Plan {
   int64_t mr = 0, nr = 0;          // register tile
   int64_t mc = 0, nc = 0, kc = 0;  // cache blocks
   int64_t slices = 0;              // split of K, added in ascending order
+  int64_t slice_blocks = 0;        // blocks of kc in a slice
+  int64_t run_blocks = 0;          // blocks summed in one run; 0: all
+  int64_t prepack = 0;             // 1: a launch of its own packs B once
+  int64_t pairs = 0;               // 1: multiplies bf16 pairs by the dot product instruction
   int64_t scratch = 0;             // bytes a thread
   int64_t workspace = 0;           // bytes shared by all tasks
   std::string reason;              // why, in words

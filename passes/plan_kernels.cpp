@@ -10,6 +10,7 @@
 // computed alike wherever they stand.
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/matmul_plan.h>
 #include <mezzo/passes/fuse_rules.h>
 #include <mezzo/passes/pass.h>
 
@@ -104,8 +105,7 @@ Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
 
 /// Columns are cut along the last axis; each index of the kept axes before it starts anew.
 Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target) {
-  std::span<const int64_t> kept =
-      kind.space.dims().subspan(static_cast<size_t>(kind.reduced_axes));
+  std::span<const int64_t> kept = kind.space.dims().subspan(static_cast<size_t>(kind.reduced_axes));
   int64_t last = kept.empty() ? 1 : kept.back();
   int64_t outer = kept.empty() ? 1 : product(kept.first(kept.size() - 1));
   Plan plan;
@@ -121,6 +121,14 @@ Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target
   return plan;
 }
 
+/// Elements of B cost more than a load where a cast or an op stands before the product.
+Plan plan_product(const Op& kernel, const Target& target) {
+  bool costly_b = false;
+  for (Op& op : *kernel.body())
+    if (op.kind() == OpKind::Matmul) costly_b = !op.operand(1).is_parameter();
+  return to_plan(plan_matmul(matmul_spec(kernel), target, costly_b));
+}
+
 Plan plan_kernel(const Op& kernel, const Target& target) {
   if (family_of(kernel) == Family::Optimizer) return plan_optimizer(kernel, target);
   std::optional<Classified> kind = classify_kernel(kernel);
@@ -131,7 +139,7 @@ Plan plan_kernel(const Op& kernel, const Target& target) {
     case Family::Columns:
       return plan_columns(kernel, *kind, target);
     case Family::Matmul:
-      return plan_matmul(kernel, target);
+      return plan_product(kernel, target);
     case Family::Elementwise:
     case Family::Movement:
     case Family::Optimizer:

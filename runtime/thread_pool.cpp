@@ -22,7 +22,7 @@ static_assert(ThreadPool::kMaxThreads <= static_cast<int>(kParticipantMask));
 
 // After so many jobs all threads must answer, so that none can sleep until the number of its last
 // job comes round again.
-constexpr uint32_t kJobsPerRollCall = 1u << 16;
+constexpr uint32_t kJobsPerRollCall = 1u << 12;
 
 constexpr std::chrono::microseconds kSpinTime{30};
 // Pauses between two looks at the clock; a pause is 10 to 140 cycles.

@@ -39,6 +39,8 @@ class Emitter {
           spec.bf16_pairs,
           spec.acc};
     store_ = hooks.store ? hooks.store : store_to_buffer(2, spec.c_type, spec.m, spec.n);
+    prefetch_ = hooks.prefetch || hooks.store ? hooks.prefetch
+                                              : prefetch_buffer(2, spec.c_type, spec.m, spec.n);
     acc_bytes_ = spec.acc == ir::DType::F64 ? 8 : 4;
     packed_bytes_ = spec.bf16_pairs ? 2 : acc_bytes_;
     lanes_ = module.target().lanes(static_cast<int>(acc_bytes_));
@@ -55,8 +57,15 @@ class Emitter {
  private:
   /// The emitted code of one function; short names for what every line needs.
   struct Scope {
-    Scope(ModuleBuilder& module, const std::string& name) : frame(module, name) {}
+    Scope(ModuleBuilder& module, const std::string& name, const MatmulHooks& all)
+        : frame(module, name), hooks(all) {
+      if (hooks.start) hooks.start(frame);
+    }
+    ~Scope() {
+      if (hooks.finish) hooks.finish(frame);
+    }
     KernelFrame frame;
+    const MatmulHooks& hooks;
     llvm::IRBuilderBase& b = frame.builder();
 
     Value* constant(int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); }
@@ -85,7 +94,7 @@ class Emitter {
   }
 
   void emit_pack_launch() {
-    Scope s(module_, name_ + ".pack");
+    Scope s(module_, name_ + ".pack", hooks_);
     s.frame.loop(s.frame.first_task(), s.frame.last_task(), 1, [&](Value* task) {
       Value* rest = task;
       Value* panel = s.digit(rest, spec_.panels());
@@ -97,7 +106,7 @@ class Emitter {
   }
 
   void emit_product() {
-    Scope s(module_, name_);
+    Scope s(module_, name_, hooks_);
     s.frame.loop(s.frame.first_task(), s.frame.last_task(), 1, [&](Value* task) {
       Value* rest = task;
       Value* row0 = s.times(s.digit(rest, spec_.m_tiles()), spec_.mc);
@@ -114,17 +123,12 @@ class Emitter {
       Value* global = s.b.CreateAdd(s.times(slice, spec_.slice_blocks), block);
       Value* k0 = s.times(global, spec_.kc);
       Value* length = block_length(s, k0);
-      s.frame.loop(row0, row_end, spec_.mr, [&](Value* row) {
-        Value* to = s.byte_offset(s.frame.scratch(),
-                                  s.times(s.b.CreateSub(row, row0), spec_.kc * packed_bytes_));
-        emit_pack(s.frame, a_, batch, row, k0, length, to);
-      });
+      pack_block_of_a(s, batch, row0, row_end, k0, length);
       s.frame.loop(column0, column_end, spec_.nr, [&](Value* column) {
         Value* b_panel = panel_of_b(s, batch, global, column, k0, length);
         s.frame.loop(row0, row_end, spec_.mr, [&](Value* row) {
           Value* row_offset = s.b.CreateSub(row, row0);
-          Value* a_panel =
-              s.byte_offset(s.frame.scratch(), s.times(row_offset, spec_.kc * packed_bytes_));
+          Value* a_panel = panel_of_a(s, row_offset);
           // Tiles lie one after the other: offset = (columns before)·mc + (rows before)·nr
           // elements.
           Value* elements = s.b.CreateAdd(s.times(s.b.CreateSub(column, column0), spec_.mc),
@@ -132,8 +136,20 @@ class Emitter {
           Value* offset = spec_.blocked_k() ? s.times(elements, acc_bytes_) : s.constant(0);
           Value* tile =
               s.byte_offset(s.frame.scratch(), s.b.CreateAdd(offset, s.constant(place_.tiles)));
-          emit_tile(s, a_panel, b_panel, length, block, tile, offset);
           Value* last = s.b.CreateICmpEQ(block, s.constant(spec_.slice_blocks - 1));
+          if (prefetch_ && spec_.slices == 1) {
+            // The lines of C arrive while the tile is computed; rows behind the end only cost an
+            // instruction.
+            s.frame.branch(
+                last,
+                [&] {
+                  for (int r = 0; r < spec_.mr; ++r) {
+                    prefetch_(s.frame, batch, s.b.CreateAdd(row, s.constant(r)), column);
+                  }
+                },
+                [] {});
+          }
+          emit_tile(s, a_panel, b_panel, length, block, tile, offset);
           s.frame.branch(
               last,
               [&] {
@@ -145,6 +161,27 @@ class Emitter {
               },
               [] {});
         });
+      });
+    });
+  }
+
+  /// Panel of A that begins `row_offset` rows into the block; a multiple of mr.
+  Value* panel_of_a(Scope& s, Value* row_offset) {
+    Value* index = s.b.CreateUDiv(row_offset, s.constant(spec_.mr));
+    return s.byte_offset(s.frame.scratch(), s.times(index, place_.a_stride));
+  }
+
+  void pack_block_of_a(Scope& s, Value* batch, Value* row0, Value* row_end, Value* k0,
+                       Value* length) {
+    // Where the panels lie side by side in memory, a few steps of k of all of them come first, so
+    // that a cache line is fetched once and not for every panel that has a part of it.
+    const int64_t steps = spec_.trans_a ? 8 : spec_.kc;
+    s.frame.loop(s.constant(0), length, steps, [&](Value* k) {
+      Value* count = s.min(s.constant(steps), s.b.CreateSub(length, k));
+      s.frame.loop(row0, row_end, spec_.mr, [&](Value* row) {
+        Value* to = s.byte_offset(panel_of_a(s, s.b.CreateSub(row, row0)),
+                                  s.times(k, spec_.mr * packed_bytes_));
+        emit_pack(s.frame, a_, batch, row, s.b.CreateAdd(k0, k), count, to);
       });
     });
   }
@@ -241,7 +278,7 @@ class Emitter {
   }
 
   void emit_reduce() {
-    Scope s(module_, name_ + ".reduce");
+    Scope s(module_, name_ + ".reduce", hooks_);
     const int64_t rows = reduce_rows(spec_);
     const int64_t blocks = (spec_.m + rows - 1) / rows;
     s.frame.loop(s.frame.first_task(), s.frame.last_task(), 1, [&](Value* task) {
@@ -272,6 +309,7 @@ class Emitter {
   const MatmulScratch place_;
   PackOperand a_, b_;
   MatmulStore store_;
+  MatmulPrefetch prefetch_;
   llvm::Function* microkernel_ = nullptr;
   int64_t acc_bytes_ = 4, packed_bytes_ = 4;
   int lanes_ = 0;
@@ -288,6 +326,22 @@ Value* flat_index(llvm::IRBuilderBase& b, Value* batch, Value* row, Value* colum
 
 }  // namespace
 
+std::vector<KernelLaunch> matmul_launches(const MatmulSpec& spec, const std::string& name) {
+  std::vector<KernelLaunch> launches;
+  const bool empty = spec.m == 0 || spec.n == 0 || spec.batch == 0;
+  auto add = [&](const std::string& symbol, int64_t tasks) {
+    launches.push_back({symbol, empty ? 0 : tasks});
+  };
+  if (spec.prepack_b) {
+    add(name + ".pack", (spec.shared_b ? 1 : spec.batch) * spec.k_blocks() * spec.panels());
+  }
+  add(name, spec.batch * spec.slices * spec.m_tiles() * spec.n_tiles());
+  if (spec.slices > 1) {
+    add(name + ".reduce", spec.batch * ((spec.m + reduce_rows(spec) - 1) / reduce_rows(spec)));
+  }
+  return launches;
+}
+
 MatmulLoad load_from_buffer(int buffer, ir::DType type, int64_t rows, int64_t columns,
                             bool shared) {
   return [=](KernelFrame& frame, Value* batch, Value* row, Value* column, int lanes, Value* mask) {
@@ -302,6 +356,18 @@ MatmulStore store_to_buffer(int buffer, ir::DType type, int64_t rows, int64_t co
     auto& b = frame.builder();
     Value* index = flat_index(b, batch, row, column, rows, columns, /*shared=*/false);
     store_vector(b, type, frame.buffer(buffer), index, acc, mask);
+  };
+}
+
+MatmulPrefetch prefetch_buffer(int buffer, ir::DType type, int64_t rows, int64_t columns) {
+  return [=](KernelFrame& frame, Value* batch, Value* row, Value* column) {
+    auto& b = frame.builder();
+    Value* index = flat_index(b, batch, row, column, rows, columns, /*shared=*/false);
+    // No inbounds: the address may lie behind the buffer, which a prefetch may name.
+    Value* address = b.CreateGEP(storage_type(b, type), frame.buffer(buffer), index);
+    // For writing, into all levels, data.
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
+                      {address, b.getInt32(1), b.getInt32(3), b.getInt32(1)});
   };
 }
 

@@ -4,12 +4,14 @@
 // Internal to codegen/llvm.
 #pragma once
 
-#include <mezzo/codegen/llvm/matmul_plan.h>
 #include <mezzo/codegen/llvm/module_builder.h>
+#include <mezzo/ir/matmul_plan.h>
 
 #include <functional>
 
 namespace mezzo::codegen {
+
+using ir::MatmulSpec;
 
 /// Gives `lanes` elements of a stored operand, [row][column] to [row][column + lanes - 1], in the
 /// compute type. Where `mask` (null: all on) is off nothing may be read and the lane must be zero;
@@ -23,13 +25,26 @@ using MatmulLoad =
 using MatmulStore = std::function<void(KernelFrame& frame, llvm::Value* batch, llvm::Value* row,
                                        llvm::Value* column, llvm::Value* acc, llvm::Value* mask)>;
 
+/// Tells the caches that [row][column] onwards of every result will be written soon; must not read
+/// or write.
+using MatmulPrefetch = std::function<void(KernelFrame& frame, llvm::Value* batch, llvm::Value* row,
+                                          llvm::Value* column)>;
+
 struct MatmulHooks {
   /// Unset: buffer 0 (A), buffer 1 (B) and buffer 2 (C), converted.
   MatmulLoad load_a, load_b;
   MatmulStore store;
+  /// Unset: buffer 2 where `store` is unset too, else none.
+  MatmulPrefetch prefetch;
+  /// Called first and last in every function, for what is set up and written once.
+  std::function<void(KernelFrame&)> start, finish;
   /// Buffer that holds the workspace, if `workspace_bytes` is not 0.
   int workspace_buffer = 3;
 };
+
+/// The launches of kernel `name`, in order: `name.pack`, `name`, `name.reduce`, of which only
+/// `name` is always there.
+std::vector<KernelLaunch> matmul_launches(const MatmulSpec& spec, const std::string& name);
 
 /// Adds the functions that `matmul_launches(spec, name)` lists to the module.
 void emit_matmul(ModuleBuilder& module, const MatmulSpec& spec, const std::string& name,
@@ -39,5 +54,6 @@ void emit_matmul(ModuleBuilder& module, const MatmulSpec& spec, const std::strin
 /// matrix for all.
 MatmulLoad load_from_buffer(int buffer, ir::DType type, int64_t rows, int64_t columns, bool shared);
 MatmulStore store_to_buffer(int buffer, ir::DType type, int64_t rows, int64_t columns);
+MatmulPrefetch prefetch_buffer(int buffer, ir::DType type, int64_t rows, int64_t columns);
 
 }  // namespace mezzo::codegen

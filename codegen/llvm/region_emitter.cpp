@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coordinates, loads, stores, views and the memory of what was computed. The arithmetic is in region_ops.cpp.
+// Coordinates, loads, stores, views and the memory of what was computed. The arithmetic is in
+// region_ops.cpp.
 #include <mezzo/codegen/llvm/region_emitter.h>
 
 #include <mezzo/codegen/llvm/vector_io.h>
@@ -65,7 +66,8 @@ void RegionEmitter::preset(ir::Value value, Value* computed, bool rounded) {
 }
 
 void RegionEmitter::eval_scalars() {
-  // One-element results of anything but reductions and products, whose operands are such values too.
+  // One-element results of anything but reductions and products, whose operands are such values
+  // too.
   std::unordered_set<const ir::Op*> ready;
   for (ir::Op& op : *kernel_.body()) {
     if (op.num_results() != 1 || op.result().type().elements() != 1 ||
@@ -107,12 +109,14 @@ Value* RegionEmitter::lane_indices(const AxisIndex& axis) {
 Value* RegionEmitter::load_at(ir::DType dtype, Value* base, Value* offset, int64_t stride) {
   llvm::IRBuilderBase& b = builder();
   bool floats = ir::is_float(dtype);
-  llvm::Type* element =
-      floats ? storage_type(b, dtype) : b.getIntNTy(static_cast<unsigned>(ir::byte_size(dtype) * 8));
+  llvm::Type* element = floats ? storage_type(b, dtype)
+                               : b.getIntNTy(static_cast<unsigned>(ir::byte_size(dtype) * 8));
   const llvm::Align align(static_cast<uint64_t>(ir::byte_size(dtype)));
   Value* raw = nullptr;
   if (stride == 0) {
-    // A scalar that several lanes share; nothing is read when no lane is on is the business of the loops.
+    // A scalar that all lanes share; where no lane is on its place may not exist.
+    if (mask_ && !llvm::isa<llvm::Constant>(offset))
+      offset = b.CreateSelect(b.CreateOrReduce(mask_), offset, index(0));
     raw = b.CreateAlignedLoad(element, b.CreateGEP(element, base, offset), align);
     if (floats && ir::is_16bit(dtype))
       return b.CreateExtractElement(widen(b, dtype, b.CreateVectorSplat(1, raw)), uint64_t{0});
@@ -155,8 +159,8 @@ void RegionEmitter::store(int number, Value* value, const Coordinates& at) {
     return;
   }
   llvm::Type* element = b.getIntNTy(static_cast<unsigned>(ir::byte_size(dtype) * 8));
-  llvm::Type* type = vector ? llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes_))
-                            : element;
+  llvm::Type* type =
+      vector ? llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes_)) : element;
   if (dtype == ir::DType::Bool) value = b.CreateZExt(value, type);
   Value* address = b.CreateGEP(element, base, offset);
   if (vector && mask_)
@@ -197,7 +201,8 @@ Coordinates RegionEmitter::operand_coordinates(const ir::Op& op, int number,
     }
     default:  // aligned at the last axis
       for (int i = 0; i < to.rank(); ++i)
-        if (to[i] != 1) out[static_cast<size_t>(i)] = at[static_cast<size_t>(from.rank() - to.rank() + i)];
+        if (to[i] != 1)
+          out[static_cast<size_t>(i)] = at[static_cast<size_t>(from.rank() - to.rank() + i)];
       return out;
   }
 }
@@ -205,15 +210,20 @@ Coordinates RegionEmitter::operand_coordinates(const ir::Op& op, int number,
 Value* RegionEmitter::eval_op(const ir::Op& op, const Coordinates& at) {
   using ir::OpKind;
   switch (op.kind()) {
-    case OpKind::Constant: return splat_constant(op);
-    case OpKind::Iota: return iota(op, at);
-    case OpKind::Pad: return pad(op, at);
+    case OpKind::Constant:
+      return splat_constant(op);
+    case OpKind::Iota:
+      return iota(op, at);
+    case OpKind::Pad:
+      return pad(op, at);
     case OpKind::RandomUniform:
-    case OpKind::RandomNormal: return random(op, at);
+    case OpKind::RandomNormal:
+      return random(op, at);
     case OpKind::Reshape:
     case OpKind::BroadcastTo:
     case OpKind::Transpose:
-    case OpKind::Slice: return eval(op.operand(0), operand_coordinates(op, 0, at));
+    case OpKind::Slice:
+      return eval(op.operand(0), operand_coordinates(op, 0, at));
     case OpKind::RngAdvance: {
       // [seed, step] -> [seed, step + 1]
       Value* value = eval(op.operand(0), at);
@@ -222,7 +232,8 @@ Value* RegionEmitter::eval_op(const ir::Op& op, const Coordinates& at) {
       Value* is_step = builder().CreateZExt(builder().CreateICmpEQ(lane, one), lane->getType());
       return builder().CreateAdd(value, is_step);
     }
-    default: break;
+    default:
+      break;
   }
   MEZZO_CHECK(ir::is_elementwise(op.kind()) || op.kind() == OpKind::CheckIndex,
               std::string("'") + op.info().name + "' cannot be evaluated at a point");
@@ -270,7 +281,8 @@ Value* RegionEmitter::pad(const ir::Op& op, const Coordinates& at) {
   const ir::Shape& shape = op.operand(0).shape();
   bool vector = !uniform(at);
   int width = vector ? lanes_ : 1;
-  // Element by element inside a vector: position - low must be a multiple of interior + 1 and in range.
+  // Element by element inside a vector: position - low must be a multiple of interior + 1 and in
+  // range.
   auto constant = [&](int64_t value) { return splat(index(value), width); };
   Value* inside = splat(b.getTrue(), width);
   Value* offset = constant(0);
@@ -293,8 +305,8 @@ Value* RegionEmitter::pad(const ir::Op& op, const Coordinates& at) {
   MEZZO_CHECK(source.is_parameter(), "pad inside a kernel stands on a kernel operand");
   ir::DType dtype = source.dtype();
   bool floats = ir::is_float(dtype);
-  llvm::Type* element =
-      floats ? storage_type(b, dtype) : b.getIntNTy(static_cast<unsigned>(ir::byte_size(dtype) * 8));
+  llvm::Type* element = floats ? storage_type(b, dtype)
+                               : b.getIntNTy(static_cast<unsigned>(ir::byte_size(dtype) * 8));
   const llvm::Align align(static_cast<uint64_t>(ir::byte_size(dtype)));
   auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(width));
   if (!vector) {
@@ -304,8 +316,8 @@ Value* RegionEmitter::pad(const ir::Op& op, const Coordinates& at) {
     inside = b.CreateAnd(inside, mask_);
   }
   Value* addresses = b.CreateGEP(element, frame_.buffer(source.index()), offset);
-  Value* raw = b.CreateMaskedGather(type, addresses, align, inside,
-                                    llvm::Constant::getNullValue(type));
+  Value* raw =
+      b.CreateMaskedGather(type, addresses, align, inside, llvm::Constant::getNullValue(type));
   if (floats) raw = widen(b, dtype, raw);
   if (dtype == ir::DType::Bool)
     raw = b.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));

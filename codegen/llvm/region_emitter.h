@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates values of a kernel's region as LLVM vectors. Evaluation is on demand, from a result down to the loads:
-// each value is asked for at coordinates, one index an axis, and views are nothing but arithmetic on
-// coordinates. What every emitter of a family adds is the loops. Internal to codegen/llvm.
+// Evaluates values of a kernel's region as LLVM vectors. Evaluation is on demand, from a result
+// down to the loads: each value is asked for at coordinates, one index an axis, and views are
+// nothing but arithmetic on coordinates. What every emitter of a family adds is the loops. Internal
+// to codegen/llvm.
 #pragma once
 
 #include <mezzo/codegen/llvm/module_builder.h>
@@ -23,14 +24,15 @@ struct AxisIndex {
 };
 using Coordinates = std::vector<AxisIndex>;
 
-/// A value at coordinates. Floats are in the compute type (float, or double for f64), already rounded to their
-/// element type; integers in their own width; bool as i1. A scalar when no coordinate varies by lane, else a vector.
+/// A value at coordinates. Floats are in the compute type (float, or double for f64), already
+/// rounded to their element type; integers in their own width; bool as i1. A scalar when no
+/// coordinate varies by lane, else a vector.
 class RegionEmitter {
  public:
   RegionEmitter(KernelFrame& frame, const ir::Op& kernel);
 
-  /// Lanes of vectors that vary, and which of them are on (null: all). Masked-off lanes are never read, stored or
-  /// flagged.
+  /// Lanes of vectors that vary, and which of them are on (null: all). Masked-off lanes are never
+  /// read, stored or flagged.
   void set_lanes(int lanes, llvm::Value* mask) {
     lanes_ = lanes;
     mask_ = mask;
@@ -41,13 +43,15 @@ class RegionEmitter {
   llvm::Value* eval(ir::Value value, const Coordinates& at);
   /// As a vector of all lanes.
   llvm::Value* eval_vector(ir::Value value, const Coordinates& at);
-  /// Presets the value of an op wherever it is asked for in this scope: a reduction's result, a product's accumulator.
-  /// Rounds to the op's element type and flags it when `rounded` is false.
+  /// Presets the value of an op wherever it is asked for in this scope: a reduction's result, a
+  /// product's accumulator. Rounds to the op's element type and flags it when `rounded` is false.
   void preset(ir::Value value, llvm::Value* computed, bool rounded = true);
+  void forget(ir::Value value) { presets_.erase(value.def()); }
   /// Every one-element value of the region that does not depend on the loops, once, before them.
   void eval_scalars();
 
-  /// Stores a kernel result (yield number `index`) at coordinates that vary along the last axis only.
+  /// Stores a kernel result (yield number `index`) at coordinates that vary along the last axis
+  /// only.
   void store(int index, llvm::Value* value, const Coordinates& at);
 
   /// Values computed inside a scope are forgotten at its end (they may not dominate what follows).

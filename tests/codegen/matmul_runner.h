@@ -25,11 +25,11 @@ inline AlignedMemory aligned_memory(int64_t bytes) {
 
 class MatmulRunner {
  public:
-  MatmulRunner(codegen::Jit& jit, const codegen::MatmulSpec& spec, const ir::Target& target,
+  MatmulRunner(codegen::Jit& jit, const ir::MatmulSpec& spec, const ir::Target& target,
                const codegen::MatmulHooks& hooks = {})
       : launches_(codegen::matmul_launches(spec, "product")),
-        workspace_(aligned_memory(codegen::workspace_bytes(spec))),
-        scratch_bytes_(codegen::scratch_bytes(spec)) {
+        workspace_(aligned_memory(ir::workspace_bytes(spec))),
+        scratch_bytes_(ir::scratch_bytes(spec)) {
     codegen::ModuleBuilder module("product", target);
     codegen::emit_matmul(module, spec, "product", hooks);
     code_ = jit.load(codegen::compile_module(std::move(module)));

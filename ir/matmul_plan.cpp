@@ -2,14 +2,14 @@
 // Blocks follow the usual rule: a panel of B stays in L1, a block of A in a quarter of L2, the
 // tiles of C in half of it. Sums keep |error| <= u·(256 + log2 k)·sum|a·b|: a block is at most 256
 // steps, shorter where many blocks follow.
-#include <mezzo/codegen/llvm/matmul_plan.h>
+#include <mezzo/ir/matmul_plan.h>
 
 #include <mezzo/ir/error.h>
 
 #include <algorithm>
 #include <cmath>
 
-namespace mezzo::codegen {
+namespace mezzo::ir {
 namespace {
 
 /// Enough tasks that any likely number of threads stays busy, each worth waking a thread for.
@@ -21,11 +21,11 @@ constexpr int64_t kMaxBlock = 256;
 int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 int64_t round_up(int64_t x, int64_t y) { return ceil_div(x, y) * y; }
 
-int64_t compute_bytes(const MatmulSpec& spec) { return spec.acc == ir::DType::F64 ? 8 : 4; }
+int64_t compute_bytes(const MatmulSpec& spec) { return spec.acc == DType::F64 ? 8 : 4; }
 /// Bytes of a packed element.
 int64_t packed_bytes(const MatmulSpec& spec) { return spec.bf16_pairs ? 2 : compute_bytes(spec); }
 
-void choose_tile(MatmulSpec& spec, const ir::Target& target) {
+void choose_tile(MatmulSpec& spec, const Target& target) {
   const int lanes = target.lanes(static_cast<int>(compute_bytes(spec)));
   const int rows = target.vector_registers >= 32 ? 14 : target.fma ? 6 : 4;
   const int64_t m = std::max<int64_t>(spec.m, 1);
@@ -41,7 +41,7 @@ bool choose_k_blocks(MatmulSpec& spec, int64_t slices) {
   const int64_t allowed = kMaxBlock + static_cast<int64_t>(std::log2(std::max<int64_t>(spec.k, 2)));
   // Packing transposes 8 steps (or pairs of steps) at a time.
   const int64_t unit = spec.bf16_pairs ? 16 : 8;
-  for (int64_t longest = kMaxBlock; longest >= kMaxBlock / 2; longest -= unit) {
+  for (int64_t longest = kMaxBlock; longest >= kMaxBlock / 4; longest -= unit) {
     const int64_t blocks = std::max<int64_t>(1, ceil_div(length, longest));
     spec.kc = std::max(unit, round_up(ceil_div(length, blocks), unit));
     spec.slice_blocks = std::max<int64_t>(1, ceil_div(length, spec.kc));
@@ -56,11 +56,11 @@ bool choose_k_blocks(MatmulSpec& spec, int64_t slices) {
 
 }  // namespace
 
-MatmulSpec plan_matmul(MatmulSpec spec, const ir::Target& target, bool costly_b) {
+MatmulSpec plan_matmul(MatmulSpec spec, const Target& target, bool costly_b) {
   MEZZO_CHECK(spec.m >= 0 && spec.n >= 0 && spec.k >= 0 && spec.batch >= 0,
               "a matrix product with a negative size");
-  spec.bf16_pairs = target.avx512bf16 && spec.acc == ir::DType::F32 &&
-                    spec.a_type == ir::DType::BF16 && spec.b_type == ir::DType::BF16;
+  spec.bf16_pairs = target.avx512bf16 && spec.acc == DType::F32 && spec.a_type == DType::BF16 &&
+                    spec.b_type == DType::BF16;
   choose_tile(spec, target);
   // Beyond some 100,000 steps of k one slice has too many blocks for the bound.
   int64_t slices = 1;
@@ -88,7 +88,8 @@ MatmulSpec plan_matmul(MatmulSpec spec, const ir::Target& target, bool costly_b)
     set_rows();
     m_tiles = ceil_div(m, spec.mc);
   }
-  if (batch * m_tiles * n_tiles < wanted) {
+  // Every block of columns packs A again: half the tasks are enough to leave them wide.
+  if (batch * m_tiles * n_tiles * 2 < wanted) {
     n_tiles =
         std::max(n_tiles, std::min(ceil_div(wanted, batch * m_tiles), ceil_div(n, 8 * spec.nr)));
   }
@@ -108,22 +109,6 @@ MatmulSpec plan_matmul(MatmulSpec spec, const ir::Target& target, bool costly_b)
   return spec;
 }
 
-std::vector<KernelLaunch> matmul_launches(const MatmulSpec& spec, const std::string& name) {
-  std::vector<KernelLaunch> launches;
-  const bool empty = spec.m == 0 || spec.n == 0 || spec.batch == 0;
-  auto add = [&](const std::string& symbol, int64_t tasks) {
-    launches.push_back({symbol, empty ? 0 : tasks});
-  };
-  if (spec.prepack_b) {
-    add(name + ".pack", (spec.shared_b ? 1 : spec.batch) * spec.k_blocks() * spec.panels());
-  }
-  add(name, spec.batch * spec.slices * spec.m_tiles() * spec.n_tiles());
-  if (spec.slices > 1) {
-    add(name + ".reduce", spec.batch * ceil_div(spec.m, reduce_rows(spec)));
-  }
-  return launches;
-}
-
 int64_t rounding_steps(const MatmulSpec& spec) {
   const int64_t run = spec.two_level() ? spec.run_blocks : spec.slice_blocks;
   return std::min(spec.kc, spec.k) + (run - 1) + (ceil_div(spec.slice_blocks, run) - 1) +
@@ -132,9 +117,10 @@ int64_t rounding_steps(const MatmulSpec& spec) {
 
 MatmulScratch matmul_scratch(const MatmulSpec& spec) {
   MatmulScratch place;
-  // Packing writes whole vectors, whose last lanes may lie behind the last panel.
+  // Packing writes whole vectors, whose last lanes may lie behind the panel.
   const int64_t overhang = 64;
-  place.b_panel = round_up(spec.mc * spec.kc * packed_bytes(spec) + overhang, 64);
+  place.a_stride = round_up(spec.mr * spec.kc * packed_bytes(spec), 64) + overhang;
+  place.b_panel = ceil_div(spec.mc, spec.mr) * place.a_stride;
   place.tiles = place.b_panel;
   if (!spec.prepack_b) place.tiles += round_up(spec.nr * spec.kc * packed_bytes(spec), 64);
   const int64_t tile = int64_t{spec.mr} * spec.nr * compute_bytes(spec);
@@ -174,4 +160,60 @@ std::string to_string(const MatmulSpec& spec) {
   return text;
 }
 
-}  // namespace mezzo::codegen
+MatmulSpec matmul_spec(const Op& kernel) {
+  const Op* product = nullptr;
+  for (Op& op : *kernel.body())
+    if (op.kind() == OpKind::Matmul) product = &op;
+  MEZZO_CHECK(product, "kernel @" + kernel.kernel_name() + " has no matmul");
+  const Type &a = product->operand(0).type(), &b = product->operand(1).type(),
+             &c = product->result().type();
+  MatmulSpec spec;
+  spec.trans_a = product->bool_attr("transpose_a");
+  spec.trans_b = product->bool_attr("transpose_b");
+  spec.m = c.shape[c.rank() - 2];
+  spec.n = c.shape[c.rank() - 1];
+  spec.k = a.shape[a.rank() - (spec.trans_a ? 2 : 1)];
+  for (int64_t dim : c.shape.dims().first(static_cast<size_t>(c.rank() - 2))) spec.batch *= dim;
+  auto one_matrix = [](const Type& type) {
+    return type.elements() == type.shape[type.rank() - 1] * type.shape[type.rank() - 2];
+  };
+  spec.shared_a = one_matrix(a) && spec.batch != 1;
+  spec.shared_b = one_matrix(b) && spec.batch != 1;
+  spec.a_type = a.dtype;
+  spec.b_type = b.dtype;
+  spec.c_type = c.dtype;
+  spec.acc = a.dtype == DType::F64 ? DType::F64 : DType::F32;
+  if (!kernel.has_plan()) return spec;
+  Plan plan = Plan::from(kernel.plan());
+  spec.mr = static_cast<int>(plan.mr);
+  spec.nr = static_cast<int>(plan.nr);
+  spec.mc = plan.mc;
+  spec.nc = plan.nc;
+  spec.kc = plan.kc;
+  spec.slices = plan.slices;
+  spec.slice_blocks = plan.slice_blocks;
+  spec.run_blocks = plan.run_blocks;
+  spec.prepack_b = plan.prepack != 0;
+  spec.bf16_pairs = plan.pairs != 0;
+  return spec;
+}
+
+Plan to_plan(const MatmulSpec& spec) {
+  Plan plan;
+  plan.mr = spec.mr;
+  plan.nr = spec.nr;
+  plan.mc = spec.mc;
+  plan.nc = spec.nc;
+  plan.kc = spec.kc;
+  plan.slices = spec.slices;
+  plan.slice_blocks = spec.slice_blocks;
+  plan.run_blocks = spec.run_blocks;
+  plan.prepack = spec.prepack_b ? 1 : 0;
+  plan.pairs = spec.bf16_pairs ? 1 : 0;
+  plan.tasks = spec.batch * spec.slices * spec.m_tiles() * spec.n_tiles();
+  plan.scratch = scratch_bytes(spec);
+  plan.workspace = workspace_bytes(spec);
+  return plan;
+}
+
+}  // namespace mezzo::ir

@@ -4,14 +4,15 @@
 // threads. No LLVM here.
 #pragma once
 
-#include <mezzo/codegen/artifact.h>
 #include <mezzo/ir/dtype.h>
+#include <mezzo/ir/graph.h>
+#include <mezzo/ir/plan.h>
 #include <mezzo/ir/target.h>
 
 #include <string>
 #include <vector>
 
-namespace mezzo::codegen {
+namespace mezzo::ir {
 
 /// C[batch][m][n] = A·B. A is stored [m][k], or [k][m] when `trans_a`; B [k][n], or [n][k]; all
 /// dense row-major.
@@ -20,9 +21,9 @@ struct MatmulSpec {
   bool trans_a = false, trans_b = false;
   /// One matrix for the whole batch.
   bool shared_a = false, shared_b = false;
-  ir::DType a_type = ir::DType::F32, b_type = ir::DType::F32, c_type = ir::DType::F32;
+  DType a_type = DType::F32, b_type = DType::F32, c_type = DType::F32;
   /// F32, or F64, which then multiplies in f64.
-  ir::DType acc = ir::DType::F32;
+  DType acc = DType::F32;
   /// Multiply pairs by AVX512-BF16's dot product; both operands are bf16 then.
   bool bf16_pairs = false;
 
@@ -53,14 +54,16 @@ struct MatmulSpec {
 
 /// Fills in tile, blocks, slices and prepacking. `costly_b`: reading an element of B costs more
 /// than a load.
-MatmulSpec plan_matmul(MatmulSpec spec, const ir::Target& target, bool costly_b = false);
-
-/// The launches of kernel `name`, in order: `name.pack`, `name`, `name.reduce`, of which only
-/// `name` is always there.
-std::vector<KernelLaunch> matmul_launches(const MatmulSpec& spec, const std::string& name);
+MatmulSpec plan_matmul(MatmulSpec spec, const Target& target, bool costly_b = false);
 
 /// Roundings that the first product of an element goes through: what the error bound counts.
 int64_t rounding_steps(const MatmulSpec& spec);
+
+/// The product of a kernel: sizes, transposes and types from its matmul, blocking from its plan if
+/// it has one.
+MatmulSpec matmul_spec(const Op& kernel);
+/// The blocking as the fields of a kernel's plan.
+Plan to_plan(const MatmulSpec& spec);
 
 /// Bytes of scratch of a thread, of the workspace shared by all launches, and of its first part,
 /// the packed B.
@@ -75,10 +78,12 @@ int64_t reduce_rows(const MatmulSpec& spec);
 /// scratch_bytes.
 struct MatmulScratch {
   int64_t b_panel = 0, tiles = 0, totals = 0, end = 0;
+  /// From one panel of A to the next: the panel and what packing writes behind it.
+  int64_t a_stride = 0;
 };
 MatmulScratch matmul_scratch(const MatmulSpec& spec);
 
 /// One line that names every choice: `6x16 block 126x512x256 slices 1 ...`.
 std::string to_string(const MatmulSpec& spec);
 
-}  // namespace mezzo::codegen
+}  // namespace mezzo::ir

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise, movement and optimizer kernels: every result element is evaluated where it is
+// stored. Where all operands are read at the element itself (or are scalars) the space is one long
+// axis; else one loop a row.
+#include <mezzo/codegen/llvm/emit_families.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/kernel_region.h>
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace mezzo::codegen {
+
+using llvm::Value;
+
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
+
+/// Ops that the values depend on, inside the region.
+std::unordered_set<const ir::Op*> ops_behind(std::span<const ir::Value> values) {
+  std::unordered_set<const ir::Op*> seen;
+  std::vector<ir::Value> work(values.begin(), values.end());
+  while (!work.empty()) {
+    ir::Value value = work.back();
+    work.pop_back();
+    if (value.is_parameter() || !seen.insert(value.op()).second) continue;
+    for (ir::Value operand : value.op()->operands()) work.push_back(operand);
+  }
+  return seen;
+}
+
+/// All tensors behind `values` have the shape of the space and are read at the element itself.
+bool is_flat(std::span<const ir::Value> values) {
+  const ir::Shape& space = values[0].shape();
+  for (const ir::Op* op : ops_behind(values)) {
+    bool pointwise = ir::is_elementwise(op->kind()) || op->kind() == ir::OpKind::Constant ||
+                     op->kind() == ir::OpKind::RandomUniform ||
+                     op->kind() == ir::OpKind::RandomNormal;
+    bool scalar = op->result().type().elements() == 1;
+    if (!scalar && (!pointwise || !(op->result().shape() == space))) return false;
+    if (op->info().has(ir::Trait::Random)) continue;  // reads its state, not a tensor
+    for (ir::Value operand : op->operands())
+      if (operand.type().elements() != 1 && !(operand.shape() == space)) return false;
+  }
+  return true;
+}
+
+/// Coordinates of the position `linear` of a space that is treated as one axis: the whole index
+/// sits on the last axis, which row-major strides make right for every tensor of the space's shape.
+Coordinates flat_coordinates(RegionEmitter& emitter, const ir::Shape& space, Value* linear) {
+  Coordinates at = emitter.origin(space);
+  at.back() = {linear, 1};
+  return at;
+}
+
+struct Segment {
+  std::vector<ir::Value> yields;
+  std::vector<int> results;  // kernel result of each yield
+};
+
+void store_all(RegionEmitter& emitter, const Segment& segment, const Coordinates& at) {
+  RegionEmitter::Scope scope(emitter);
+  // All are evaluated before any is stored: a result may overwrite an operand in place.
+  std::vector<Value*> values;
+  for (ir::Value value : segment.yields) values.push_back(emitter.eval(value, at));
+  bool varies = !at.empty() && at.back().stride != 0;
+  for (size_t i = 0; i < values.size(); ++i)
+    emitter.store(segment.results[i],
+                  varies ? emitter.splat(values[i], emitter.lanes()) : values[i], at);
+}
+
+/// Elements [begin, end) of a segment; `begin` is a multiple of the last axis unless the segment is
+/// flat.
+void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Value* end,
+                int lanes) {
+  const ir::Shape& space = segment.yields[0].shape();
+  llvm::IRBuilderBase& b = emitter.builder();
+  if (space.rank() == 0) {
+    emitter.frame().loop(begin, end, 1, [&](Value*) { store_all(emitter, segment, {}); });
+    return;
+  }
+  // An axis of length 1 at the end has stride 0 in `linear`; such spaces go by rows of one element.
+  if (is_flat(segment.yields) && space[space.rank() - 1] != 1) {
+    vector_loop(emitter, begin, end, lanes, [&](Value* position) {
+      store_all(emitter, segment, flat_coordinates(emitter, space, position));
+    });
+    return;
+  }
+  int64_t inner = space[space.rank() - 1];
+  std::span<const int64_t> outer = space.dims().first(static_cast<size_t>(space.rank() - 1));
+  Value* first_row = b.CreateSDiv(begin, emitter.index(inner));
+  Value* end_row = b.CreateSDiv(end, emitter.index(inner));
+  emitter.frame().loop(first_row, end_row, 1, [&](Value* row) {
+    Coordinates at = emitter.origin(space);
+    std::vector<Value*> position = delinearize(emitter, row, outer);
+    for (size_t i = 0; i < position.size(); ++i) at[i].base = position[i];
+    if (inner == 1) return store_all(emitter, segment, at);
+    vector_loop(emitter, emitter.index(0), emitter.index(inner), lanes, [&](Value* column) {
+      at.back() = {column, 1};
+      store_all(emitter, segment, at);
+    });
+  });
+}
+
+std::vector<Segment> segments_of(const ir::Op& kernel, bool optimizer) {
+  std::vector<ir::Value> yields = kernel.body()->terminator()->operands();
+  std::vector<Segment> segments;
+  std::vector<std::vector<ir::Value>> groups =
+      optimizer ? ir::optimizer_segments(kernel) : std::vector<std::vector<ir::Value>>{yields};
+  std::vector<bool> taken(yields.size(), false);
+  for (const std::vector<ir::Value>& group : groups) {
+    Segment segment{group, {}};
+    for (ir::Value value : group)
+      for (size_t i = 0; i < yields.size(); ++i)
+        if (yields[i] == value && !taken[i]) {
+          taken[i] = true;
+          segment.results.push_back(static_cast<int>(i));
+          break;
+        }
+    segments.push_back(std::move(segment));
+  }
+  return segments;
+}
+
+CpuKernel emit_segments(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol,
+                        bool optimizer) {
+  ir::Plan plan = ir::Plan::from(kernel.plan());
+  MEZZO_CHECK(plan.vector > 0 && plan.grain > 0,
+              "kernel @" + kernel.kernel_name() + " has no plan");
+  int lanes = static_cast<int>(plan.vector);
+  KernelFrame frame(module, symbol);
+  RegionEmitter emitter(frame, kernel);
+  emitter.set_lanes(lanes, nullptr);
+  llvm::IRBuilderBase& b = frame.builder();
+  emitter.eval_scalars();
+  int64_t first_task = 0;
+  for (const Segment& segment : segments_of(kernel, optimizer)) {
+    int64_t elements = segment.yields[0].type().elements();
+    int64_t tasks = ceil_div(elements, plan.grain);
+    // This segment's part of the task range, as elements.
+    auto clamp = [&](Value* task) {
+      Value* local = b.CreateSub(task, emitter.index(first_task));
+      local = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, local, emitter.index(0));
+      Value* element =
+          b.CreateMul(b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, local, emitter.index(tasks)),
+                      emitter.index(plan.grain));
+      return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, element, emitter.index(elements));
+    };
+    emit_range(emitter, segment, clamp(frame.first_task()), clamp(frame.last_task()), lanes);
+    first_task += tasks;
+  }
+  emitter.write_flags();
+  frame.close();
+  return {{}, {{symbol, first_task}}, 0, 0};
+}
+
+}  // namespace
+
+std::vector<Value*> delinearize(RegionEmitter& emitter, Value* linear,
+                                std::span<const int64_t> dims) {
+  llvm::IRBuilderBase& b = emitter.builder();
+  std::vector<Value*> out(dims.size());
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (i == 0) {
+      out[i] = linear;
+      break;
+    }
+    Value* length = emitter.index(std::max<int64_t>(dims[i], 1));
+    out[i] = b.CreateURem(linear, length);
+    linear = b.CreateUDiv(linear, length);
+  }
+  return out;
+}
+
+void vector_loop(RegionEmitter& emitter, Value* begin, Value* end, int lanes,
+                 const std::function<void(Value*)>& body) {
+  llvm::IRBuilderBase& b = emitter.builder();
+  KernelFrame& frame = emitter.frame();
+  int outer_lanes = emitter.lanes();
+  Value* outer_mask = emitter.mask();
+  Value* length = b.CreateSub(end, begin);
+  Value* whole = b.CreateAnd(length, emitter.index(~static_cast<int64_t>(lanes - 1)));
+  Value* middle = b.CreateAdd(begin, whole);
+  emitter.set_lanes(lanes, nullptr);
+  frame.loop(begin, middle, lanes, [&](Value* position) {
+    RegionEmitter::Scope scope(emitter);
+    body(position);
+  });
+  frame.branch(
+      b.CreateICmpSLT(middle, end),
+      [&] {
+        RegionEmitter::Scope scope(emitter);
+        emitter.set_lanes(lanes, frame.lane_mask(b.CreateSub(end, middle), lanes));
+        body(middle);
+      },
+      [] {});
+  emitter.set_lanes(outer_lanes, outer_mask);
+}
+
+CpuKernel emit_elementwise(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol) {
+  return emit_segments(module, kernel, symbol, /*optimizer=*/false);
+}
+
+CpuKernel emit_optimizer(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol) {
+  return emit_segments(module, kernel, symbol, /*optimizer=*/true);
+}
+
+}  // namespace mezzo::codegen

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mezzo/codegen/llvm/reduce.h>
+
+#include <mezzo/ir/error.h>
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <limits>
+
+namespace mezzo::codegen {
+
+using ir::DType;
+using ir::OpKind;
+using llvm::Value;
+
+namespace {
+
+DType accumulated_type(const ir::Op& op) {
+  DType dtype = op.operand(0).dtype();
+  if (op.kind() != OpKind::Sum) return dtype;
+  if (dtype == DType::F64) return DType::F64;
+  return ir::is_float(dtype) ? DType::F32 : DType::I64;
+}
+
+}  // namespace
+
+Reducer::Reducer(RegionEmitter& emitter, const ir::Op& op, int lanes)
+    : emitter_(emitter),
+      op_(op),
+      lanes_(lanes),
+      dtype_(op.operand(0).dtype()),
+      accumulated_(accumulated_type(op)) {}
+
+llvm::Type* Reducer::accumulator_type(int lanes) {
+  return emitter_.compute_type_of(accumulated_, lanes);
+}
+
+Value* Reducer::empty() {
+  llvm::Type* type = accumulator_type(lanes_);
+  if (op_.kind() == OpKind::Sum) {
+    // -0 is the neutral element: a sum of negative zeros is -0.
+    return ir::is_float(accumulated_) ? llvm::ConstantFP::get(type, -0.0)
+                                      : llvm::Constant::getNullValue(type);
+  }
+  bool maximum = op_.kind() != OpKind::Min;
+  if (ir::is_float(dtype_)) return llvm::ConstantFP::getInfinity(type, maximum);
+  unsigned bits = type->getScalarSizeInBits();
+  bool is_unsigned = dtype_ == DType::U8 || dtype_ == DType::Bool;
+  llvm::APInt limit =
+      is_unsigned
+          ? (maximum ? llvm::APInt::getMinValue(bits) : llvm::APInt::getMaxValue(bits))
+          : (maximum ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getSignedMaxValue(bits));
+  return llvm::ConstantInt::get(type, limit);
+}
+
+void Reducer::begin() {
+  llvm::IRBuilderBase& b = emitter_.builder();
+  llvm::BasicBlock& entry = emitter_.frame().function()->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&entry, entry.begin());
+  accumulator_ = at_entry.CreateAlloca(accumulator_type(lanes_));
+  b.CreateStore(empty(), accumulator_);
+  if (op_.kind() == OpKind::Sum && accumulated_ == DType::F32) {
+    llvm::Type* wide = emitter_.compute_type_of(DType::F64, lanes_);
+    total_ = at_entry.CreateAlloca(wide);
+    counter_ = at_entry.CreateAlloca(b.getInt64Ty());
+    b.CreateStore(llvm::ConstantFP::get(wide, -0.0), total_);
+    b.CreateStore(b.getInt64(0), counter_);
+  }
+  if (op_.kind() == OpKind::Argmax) {
+    llvm::Type* indices = emitter_.compute_type_of(DType::I64, lanes_);
+    index_ = at_entry.CreateAlloca(indices);
+    b.CreateStore(llvm::Constant::getAllOnesValue(indices), index_);
+  }
+}
+
+Value* Reducer::combine(Value* x, Value* y) {
+  llvm::IRBuilderBase& b = emitter_.builder();
+  if (op_.kind() == OpKind::Sum)
+    return ir::is_float(accumulated_) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+  return emitter_.extremum(op_.kind() != OpKind::Min, dtype_, x, y);
+}
+
+void Reducer::add(Value* value, Value* position) {
+  llvm::IRBuilderBase& b = emitter_.builder();
+  if (op_.kind() == OpKind::Argmax) return add_argmax(value, position);
+  value = emitter_.convert(dtype_, accumulated_, value);
+  Value* old = b.CreateLoad(accumulator_type(lanes_), accumulator_);
+  Value* sum = combine(old, value);
+  if (Value* mask = emitter_.mask()) sum = b.CreateSelect(mask, sum, old);
+  b.CreateStore(sum, accumulator_);
+  if (!total_) return;
+  // A full block goes to the total.
+  Value* count = b.CreateAdd(b.CreateLoad(b.getInt64Ty(), counter_), b.getInt64(1));
+  b.CreateStore(count, counter_);
+  emitter_.frame().branch(
+      b.CreateICmpEQ(count, b.getInt64(kSumBlock)),
+      [&] {
+        llvm::Type* wide = emitter_.compute_type_of(DType::F64, lanes_);
+        Value* block = b.CreateFPExt(b.CreateLoad(accumulator_type(lanes_), accumulator_), wide);
+        b.CreateStore(b.CreateFAdd(b.CreateLoad(wide, total_), block), total_);
+        b.CreateStore(empty(), accumulator_);
+        b.CreateStore(b.getInt64(0), counter_);
+      },
+      [] {});
+}
+
+Value* Reducer::fold(Value* vector) {
+  llvm::IRBuilderBase& b = emitter_.builder();
+  for (int half = lanes_ / 2; half >= 1; half /= 2) {
+    llvm::SmallVector<int> low, high;
+    for (int i = 0; i < half; ++i) {
+      low.push_back(i);
+      high.push_back(half + i);
+    }
+    vector = combine(b.CreateShuffleVector(vector, low), b.CreateShuffleVector(vector, high));
+  }
+  return vector->getType()->isVectorTy() ? b.CreateExtractElement(vector, uint64_t{0}) : vector;
+}
+
+Value* Reducer::finish(int64_t count, bool fold_lanes) {
+  llvm::IRBuilderBase& b = emitter_.builder();
+  if (op_.kind() == OpKind::Argmax) return finish_argmax();
+  Value* value = b.CreateLoad(accumulator_type(lanes_), accumulator_);
+  bool blocked = total_ != nullptr;
+  if (blocked) {
+    llvm::Type* wide = emitter_.compute_type_of(DType::F64, lanes_);
+    value = b.CreateFAdd(b.CreateLoad(wide, total_), b.CreateFPExt(value, wide));
+  }
+  if (fold_lanes) value = fold(value);
+  if (blocked) value = emitter_.convert(DType::F64, DType::F32, value);
+  DType result = op_.result().dtype();
+  // Sums of nothing are +0; and a result type other than the accumulator's is reached by the
+  // caller's rounding.
+  if (op_.kind() == OpKind::Sum && count == 0)
+    return llvm::Constant::getNullValue(value->getType());
+  if (!ir::is_float(result)) return emitter_.convert(accumulated_, result, value);
+  return value;
+}
+
+Value* Reducer::better(Value* value, Value* index, Value* than, Value* than_index) {
+  llvm::IRBuilderBase& b = emitter_.builder();
+  Value* earlier = b.CreateICmpULT(index, than_index);  // an empty lane has the largest index
+  if (!ir::is_float(dtype_)) {
+    bool is_unsigned = dtype_ == DType::U8;
+    Value* greater = is_unsigned ? b.CreateICmpUGT(value, than) : b.CreateICmpSGT(value, than);
+    return b.CreateOr(greater, b.CreateAnd(b.CreateICmpEQ(value, than), earlier));
+  }
+  Value* nan = b.CreateFCmpUNO(value, value);
+  Value* than_nan = b.CreateFCmpUNO(than, than);
+  Value* greater = b.CreateFCmpOGT(value, than);
+  Value* equal = b.CreateAnd(b.CreateFCmpOEQ(value, than), earlier);
+  Value* ordinary = b.CreateAnd(b.CreateNot(than_nan), b.CreateOr(greater, equal));
+  Value* first_nan = b.CreateAnd(nan, b.CreateOr(b.CreateNot(than_nan), earlier));
+  return b.CreateOr(ordinary, first_nan);
+}
+
+void Reducer::add_argmax(Value* value, Value* position) {
+  llvm::IRBuilderBase& b = emitter_.builder();
+  llvm::Type* indices = emitter_.compute_type_of(DType::I64, lanes_);
+  llvm::SmallVector<llvm::Constant*> steps;
+  for (int lane = 0; lane < lanes_; ++lane)
+    steps.push_back(b.getInt64(static_cast<uint64_t>(lane)));
+  Value* lane_steps =
+      lanes_ == 1 ? static_cast<Value*>(b.getInt64(0)) : llvm::ConstantVector::get(steps);
+  Value* index = b.CreateAdd(emitter_.splat(position, lanes_), lane_steps);
+  Value* old = b.CreateLoad(accumulator_type(lanes_), accumulator_);
+  Value* old_index = b.CreateLoad(indices, index_);
+  Value* take = better(value, index, old, old_index);
+  if (Value* mask = emitter_.mask()) take = b.CreateAnd(take, mask);
+  b.CreateStore(b.CreateSelect(take, value, old), accumulator_);
+  b.CreateStore(b.CreateSelect(take, index, old_index), index_);
+}
+
+Value* Reducer::finish_argmax() {
+  llvm::IRBuilderBase& b = emitter_.builder();
+  Value* values = b.CreateLoad(accumulator_type(lanes_), accumulator_);
+  Value* indices = b.CreateLoad(emitter_.compute_type_of(DType::I64, lanes_), index_);
+  if (lanes_ == 1) return b.CreateTrunc(indices, b.getInt32Ty());
+  Value* best = b.CreateExtractElement(values, uint64_t{0});
+  Value* best_index = b.CreateExtractElement(indices, uint64_t{0});
+  for (int lane = 1; lane < lanes_; ++lane) {
+    Value* value = b.CreateExtractElement(values, static_cast<uint64_t>(lane));
+    Value* index = b.CreateExtractElement(indices, static_cast<uint64_t>(lane));
+    Value* take = better(value, index, best, best_index);
+    best = b.CreateSelect(take, value, best);
+    best_index = b.CreateSelect(take, index, best_index);
+  }
+  return b.CreateTrunc(best_index, b.getInt32Ty());
+}
+
+}  // namespace mezzo::codegen

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// One reduction over a loop of vectors: accumulators on the stack (which become registers), lanes
+// folded at the end. Internal to codegen/llvm.
+#pragma once
+
+#include <mezzo/codegen/llvm/region_emitter.h>
+
+namespace mezzo::codegen {
+
+/// Sums accumulate in the wide type of their element type: f32 for 16-bit and f32, f64 for f64, i64
+/// for integers. A float sum restarts every kSumBlock vectors and adds the block to a total in f64,
+/// which keeps the error of a lane within the bound of 256 terms whatever the length. maximum and
+/// minimum propagate NaN; argmax takes the first maximum, or the first NaN.
+class Reducer {
+ public:
+  static constexpr int64_t kSumBlock = 256;
+
+  Reducer(RegionEmitter& emitter, const ir::Op& op, int lanes);
+  const ir::Op& op() const { return op_; }
+
+  /// Makes the accumulators empty.
+  void begin();
+  /// Takes one vector; `position` is the linear index of its first lane among the reduced elements.
+  /// Lanes that the emitter's mask turns off do not count.
+  void add(llvm::Value* value, llvm::Value* position);
+  /// The reduced scalar, or a vector when `fold_lanes` is false, not rounded to the element type.
+  /// `count`: elements.
+  llvm::Value* finish(int64_t count, bool fold_lanes = true);
+
+ private:
+  llvm::Value* empty();
+  llvm::Value* combine(llvm::Value* x, llvm::Value* y);
+  llvm::Value* fold(llvm::Value* vector);
+  void add_argmax(llvm::Value* value, llvm::Value* position);
+  llvm::Value* finish_argmax();
+  llvm::Value* better(llvm::Value* value, llvm::Value* index, llvm::Value* than,
+                      llvm::Value* than_index);
+  llvm::Type* accumulator_type(int lanes);
+
+  RegionEmitter& emitter_;
+  const ir::Op& op_;
+  int lanes_;
+  ir::DType dtype_;        // of the operand
+  ir::DType accumulated_;  // of the accumulator
+  llvm::Value* accumulator_ = nullptr;
+  llvm::Value* total_ = nullptr;    // f64, float sums only
+  llvm::Value* counter_ = nullptr;  // vectors in the block
+  llvm::Value* index_ = nullptr;    // argmax
+};
+
+}  // namespace mezzo::codegen
