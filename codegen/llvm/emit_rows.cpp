@@ -268,8 +268,11 @@ class RowsEmitter {
       column_loop(at_row, [&](const Coordinates& at, Value* column) {
         use_buffers(deepest_ + 1, at, column);
         for (size_t i = 0; i < yields_.size(); ++i)
-          if (full(yields_[i]))
-            emitter_.store(static_cast<int>(i), emitter_.eval_vector(yields_[i], at), at);
+          if (full(yields_[i])) {
+            Value* value =
+                columns_ == 1 ? emitter_.eval(yields_[i], at) : emitter_.eval_vector(yields_[i], at);
+            emitter_.store(static_cast<int>(i), value, at);
+          }
       });
       forget_buffers(deepest_ + 1);
     }
