@@ -92,8 +92,8 @@ void compare(const Module& module, const char* function, const std::vector<Input
       double high = run_scalar(module, function, up), low = run_scalar(module, function, down);
       double difference = (high - low) / (2 * kStep);
       double bound = kBound * (1 + magnitude + std::abs(high));
-      INFO("@" << function << " by " << input_name(i) << ", probe " << probe << ": gradient "
-               << expected << ", difference " << difference);
+      INFO("@" << std::string(function) << " by " << input_name(i) << ", probe " << probe
+               << ": gradient " << expected << ", difference " << difference);
       CHECK(std::abs(expected - difference) <= bound);
     }
   }

@@ -40,7 +40,7 @@ void check_case(const Case& test, unsigned seed) {
     inputs.push_back({Type(dtype, test.shapes[i]), domain, dtype == DType::F64});
     shapes += " [" + to_string(test.shapes[i]) + "]";
   }
-  INFO("op " << info.name << shapes);
+  INFO("op " << std::string(info.name) << shapes);
   check_gradients(
       inputs,
       [&](Builder& builder, std::span<const Value> values) {
@@ -154,7 +154,7 @@ TEST_CASE("every op with a gradient is in a table of this test") {
   std::set<OpKind> covered;
   for (const Case& test : tensor_cases()) covered.insert(test.kind);
   for (const OpInfo& info : ir::all_ops()) {
-    INFO("op " << info.name);
+    INFO("op " << std::string(info.name));
     if (has_gradient(info)) CHECK((is_elementwise(info.kind) || covered.count(info.kind)));
   }
 }
