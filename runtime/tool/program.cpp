@@ -18,6 +18,12 @@ namespace {
 
 using runtime::HostArray;
 
+bool holds(const ir::Function& function, ir::OpKind kind) {
+  for (const ir::Op& op : function.body())
+    if (op.kind() == kind) return true;
+  return false;
+}
+
 class CompiledProgram : public Program {
  public:
   explicit CompiledProgram(std::unique_ptr<runtime::Executable> executable)
@@ -46,16 +52,10 @@ class InterpretedProgram : public Program {
     ir::RunResult run = ir::run(*module_, function_, tensors);
     for (size_t i = 0; i < results.size(); ++i) ir::to_bytes(run.results[i], results[i].bytes);
     // Inside a step the verdict tells of it.
-    return run.index_range && !has_verdict();
+    return run.index_range && !holds(function_, ir::OpKind::Verdict);
   }
 
  private:
-  bool has_verdict() const {
-    return std::any_of(function_.body().begin(), function_.body().end(), [](const ir::Op& op) {
-      return op.kind() == ir::OpKind::Verdict;
-    });
-  }
-
   std::unique_ptr<ir::Module> module_;
   const ir::Function& function_;
 };
@@ -80,9 +80,7 @@ void run_passes(ir::Module& module, const passes::Pipeline& pipeline) {
 /// What an interpreted module goes through: what was asked for and no more.
 passes::Pipeline interpreter_pipeline(const RunArguments& arguments, const ir::Function& function) {
   if (arguments.passes_given) return passes::parse_pipeline(arguments.passes, "--passes");
-  bool gradient = std::any_of(
-      function.body().begin(), function.body().end(),
-      [](const ir::Op& op) { return op.kind() == ir::OpKind::Gradient; });
+  bool gradient = holds(function, ir::OpKind::Gradient);
   std::string text = gradient ? "autodiff" : "";
   if (!arguments.policy.empty()) text += (gradient ? ", " : "") + std::string("autocast, cast-cleanup");
   return passes::parse_pipeline(text);

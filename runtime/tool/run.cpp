@@ -3,12 +3,12 @@
 // result as a file and says in a line what it holds.
 #include "commands.h"
 #include "program.h"
-#include <algorithm>
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/npy.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>

@@ -75,6 +75,11 @@ TEST_CASE("names, places, locations and the numbers of words and streams are not
   CHECK(key({.random = "{stream = 5}"}) == key({}));
 }
 
+TEST_CASE("layer, role and what else no code depends on is not in the key") {
+  CHECK(key({.first = "{role = \"backward\", scope = \"hidden1\", word = 3}"}) == key({}));
+  CHECK(key({.first = "{policy = \"float32\", replica = 1, word = 3}"}) == key({}));
+}
+
 TEST_CASE("which operations have a word, and which share one, is in the key") {
   CHECK(key({.first = ""}) != key({}));
   CHECK(key({.second = ""}) != key({}));
