@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must change the key of a kernel and what must not.
-#include <doctest/doctest.h>
-#include <mezzo/ir/parser.h>
 #include <mezzo/runtime/cache_key.h>
 
+#include <mezzo/ir/parser.h>
+
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 namespace mezzo::test {
