@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 
 namespace mezzo {
@@ -59,7 +60,7 @@ Dataset read_part(const std::filesystem::path& folder, const std::string& prefix
 
 }  // namespace
 
-data::Split data::fashion_mnist(std::filesystem::path folder) {
+data::Split data::fashion_mnist(std::string folder) {
   if (folder.empty()) {
     const char* variable = std::getenv("MEZZO_DATA");
     folder = variable && *variable ? variable : kPackageFolder;

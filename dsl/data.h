@@ -6,7 +6,6 @@
 #include <mezzo/runtime/array.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 
@@ -34,7 +33,7 @@ struct Split {
 /// Fashion-MNIST, 60,000 and 10,000 images of 28 x 28 as rows of 784, ten classes. `folder` holds
 /// the four .gz files; left out, it is $MEZZO_DATA, else the folder of the Debian package
 /// dataset-fashion-mnist. Throws UserError that says how to install it.
-Split fashion_mnist(std::filesystem::path folder = {});
+Split fashion_mnist(std::string folder = "");
 
 }  // namespace data
 

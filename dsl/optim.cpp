@@ -37,7 +37,7 @@ OptimizerPlan plan_optimizer(const optim::SGD& sgd) {
   plan.op = "sgd";
   if (sgd.momentum != 0) plan.moments = {"velocity"};
   plan.rate = sgd.learning_rate;
-  plan.attrs = {
+  plan.numbers = {
       {"momentum", sgd.momentum}, {"nesterov", sgd.nesterov}, {"weight_decay", sgd.weight_decay}};
   return plan;
 }
@@ -53,10 +53,10 @@ OptimizerPlan plan_optimizer(const optim::Adam& adam) {
   plan.moments = {"m", "v"};
   plan.counts = true;
   plan.rate = adam.learning_rate;
-  plan.attrs = {{"beta1", adam.beta1},
-                {"beta2", adam.beta2},
-                {"eps", adam.eps},
-                {"weight_decay", adam.weight_decay}};
+  plan.numbers = {{"beta1", adam.beta1},
+                  {"beta2", adam.beta2},
+                  {"eps", adam.eps},
+                  {"weight_decay", adam.weight_decay}};
   return plan;
 }
 

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <mezzo/dsl/schedules.h>
-#include <mezzo/ir/attr.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mezzo {
@@ -41,7 +41,8 @@ struct OptimizerPlan {
   std::vector<std::string> moments;  // state beside each parameter, by suffix
   bool counts = false;               // the op reads the number of the step
   LearningRate rate = 0;
-  ir::Attrs attrs;
+  std::vector<std::pair<std::string, double>> numbers;  // attributes of the op
+  bool nesterov = false;
 };
 
 /// Throw UserError for values out of range.

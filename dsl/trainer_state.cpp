@@ -22,13 +22,6 @@ std::string key_of(const ir::Type& inputs, const ir::Type& targets) {
   return to_string(inputs) + to_string(targets);
 }
 
-void check_types(const Array& array, const ir::Type& type, const char* what,
-                 ir::Location location) {
-  if (array.type == type) return;
-  throw UserError(location, fmt::format("step: the {} must be {}, not {}", what, to_string(type),
-                                        to_string(array.type)));
-}
-
 }  // namespace
 
 TrainerState::TrainerState(TrainingDescription described) : description(std::move(described)) {
@@ -289,8 +282,8 @@ std::vector<EpochReport> Trainer::fit(const Dataset& data, FitOptions options) {
 
 StepResult Trainer::step(const Array& inputs, const Array& targets) {
   detail::TrainerState::Built& built = state_->step_program(inputs.type, targets.type);
-  detail::check_types(inputs, built.inputs.type, "inputs", state_->description.location);
-  detail::check_types(targets, built.targets.type, "targets", state_->description.location);
+  MEZZO_CHECK(built.inputs.type == inputs.type && built.targets.type == targets.type,
+              "the compiled step takes other types than the traced one");
   built.inputs.bytes = inputs.bytes;
   built.targets.bytes = targets.bytes;
   return state_->run_step(built);

@@ -174,7 +174,10 @@ class StepTracer {
     if (kind == OpKind::Sgd) operands.push_back(rate_);
     operands.insert(operands.end(), moments.begin(), moments.end());
     if (kind == OpKind::Adam) operands.insert(operands.end(), {next_step_, rate_});
-    ir::Op* op = trace_.create(kind, operands, plan.attrs, description_.location);
+    ir::Attrs attrs;
+    for (const auto& [name, number] : plan.numbers) attrs.set(name, number);
+    if (plan.nesterov) attrs.set("nesterov", true);
+    ir::Op* op = trace_.create(kind, operands, std::move(attrs), description_.location);
     update(op->result(0), weight);
     for (size_t i = 0; i < moments.size(); ++i)
       update(op->result(static_cast<int>(i) + 1), moments[i]);

@@ -13,7 +13,7 @@ namespace mezzo::ir {
 struct DebugOptions {
   /// Names of passes, or `all`, `changed` (after every pass, every pass that changed something),
   /// `cuda`, `llvm`, `asm`, `ptx`, `sass`, `plan`, `pipeline`.
-  std::vector<std::string> dump;
+  std::vector<std::string> dump = {};
   /// Print each kernel launch.
   bool launch = false;
   /// Print the table of times.
@@ -27,11 +27,11 @@ struct DebugOptions {
   /// Print locations and origins.
   bool locs = false;
   /// Names of passes to leave out.
-  std::vector<std::string> skip;
+  std::vector<std::string> skip = {};
   /// Passes to run before the pipeline ends, from 0; all of them when empty.
-  std::optional<int> stop_after;
+  std::optional<int> stop_after = {};
   /// Folder for dumps; standard error when empty.
-  std::string to;
+  std::string to = {};
 
   /// Whether `dump=WORD` was given.
   bool dumps(std::string_view word) const;

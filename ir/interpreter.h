@@ -36,4 +36,7 @@ struct RunResult {
 RunResult run(const Module& module, const Function& function,
               std::span<const InterpreterTensor> inputs, const RunOptions& options = {});
 
+/// The elements of a constant whose data stand in the text.
+InterpreterTensor constant_tensor(const Op& constant);
+
 }  // namespace mezzo::ir

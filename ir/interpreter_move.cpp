@@ -31,6 +31,15 @@ void set_constant(InterpreterTensor& tensor, int64_t index, const Attr& attr) {
 
 }  // namespace
 
+InterpreterTensor constant_tensor(const Op& constant) {
+  const Attr& value = *constant.attrs().find("value");
+  InterpreterTensor tensor(constant.result().type());
+  bool list = value.is<AttrList>();
+  for (int64_t i = 0; i < tensor.elements(); ++i)
+    set_constant(tensor, i, list ? value.as<AttrList>()[static_cast<size_t>(i)] : value);
+  return tensor;
+}
+
 void eval_constant(OpRun& run) {
   const Attr& value = *run.op.attrs().find("value");
   InterpreterTensor& tensor = run.result();
@@ -46,9 +55,7 @@ void eval_constant(OpRun& run) {
                                              to_string(tensor.type) + ", not " + to_string(wanted));
     return;
   }
-  bool list = value.is<AttrList>();
-  for (int64_t i = 0; i < tensor.elements(); ++i)
-    set_constant(tensor, i, list ? value.as<AttrList>()[static_cast<size_t>(i)] : value);
+  tensor = constant_tensor(run.op);
 }
 
 void eval_iota(OpRun& run) {

@@ -8,6 +8,7 @@
 #include <mezzo/ir/plan.h>
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_map>
 
 namespace mezzo::ir {
@@ -35,15 +36,21 @@ class Scope {
     auto it = values_.find(token.id());
     if (it != values_.end()) return it->second;
     std::vector<std::string> known;
-    for (const auto& [name, value] : values_) known.push_back("%" + std::string(name));
+    for (const auto& [name, value] : values_) known.emplace_back(name);
     std::sort(known.begin(), known.end());
-    stream.fail(
-        token, "unknown value '" + std::string(token.text) + "'" + did_you_mean(token.text, known));
+    std::string nearest = nearest_word(token.id(), known);
+    stream.fail(token, "unknown value '" + std::string(token.text) + "'" +
+                           (nearest.empty() ? "" : "; did you mean '%" + nearest + "'?"));
   }
 
  private:
   std::unordered_map<std::string_view, Value> values_;
 };
+
+/// `1 result`, `2 results`.
+std::string counted(size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
 
 struct Signature {
   Token place;
@@ -244,8 +251,8 @@ class Parser {
                    std::string("the last op must be '") + to_string(terminator) + "'");
     if (end->num_operands() != static_cast<int>(types.size()))
       stream_.fail(last, std::string(to_string(terminator)) + " has " +
-                             std::to_string(end->num_operands()) + " operands for " +
-                             std::to_string(types.size()) + " results");
+                             counted(static_cast<size_t>(end->num_operands()), "operand") +
+                             " for " + counted(types.size(), "result"));
     for (int i = 0; i < end->num_operands(); ++i)
       if (const Type& type = types[static_cast<size_t>(i)]; !(end->operand(i).type() == type))
         stream_.fail(last, "result " + std::to_string(i) + " is declared as " + to_string(type) +
@@ -425,8 +432,8 @@ class Parser {
                            const std::vector<Token>& places) const {
     bool common = !signature.arrow && signature.left.size() == 1;
     if (!common && signature.left.size() != operands.size())
-      stream_.fail(signature.place, "the types are of " + std::to_string(signature.left.size()) +
-                                        " operands, but there are " +
+      stream_.fail(signature.place, "types of " + counted(signature.left.size(), "operand") +
+                                        " are given, but there are " +
                                         std::to_string(operands.size()));
     for (size_t i = 0; i < operands.size(); ++i)
       if (const Type& type = signature.left[common ? 0 : i]; !(operands[i].type() == type))
@@ -443,9 +450,9 @@ class Parser {
       return std::vector<Type>(count, signature.left[0]);
     }
     if (signature.right.size() != count)
-      stream_.fail(place, std::string(place.text) + ": the types are of " +
-                              std::to_string(signature.right.size()) + " results, but " +
-                              std::to_string(count) + " are named");
+      stream_.fail(place, std::string(place.text) + ": types of " +
+                              counted(signature.right.size(), "result") + " are given, but " +
+                              std::to_string(count) + (count == 1 ? " is" : " are") + " named");
     return signature.right;
   }
 
@@ -453,8 +460,10 @@ class Parser {
                      const std::vector<Token>& names, const Signature& signature,
                      const Token& place) const {
     if (op.num_results() != static_cast<int>(names.size()))
-      stream_.fail(place, std::string(place.text) + " gives " + std::to_string(op.num_results()) +
-                              " results, but " + std::to_string(names.size()) + " are named");
+      stream_.fail(place, std::string(place.text) + " gives " +
+                              counted(static_cast<size_t>(op.num_results()), "result") + ", but " +
+                              std::to_string(names.size()) + (names.size() == 1 ? " is" : " are") +
+                              " named");
     for (int i = 0; i < op.num_results(); ++i)
       if (const Type& type = declared[static_cast<size_t>(i)]; !(op.result(i).type() == type))
         stream_.fail(signature.place, "result '" + std::string(names[static_cast<size_t>(i)].text) +
@@ -469,11 +478,12 @@ class Parser {
     stream_.expect(TokenKind::LeftParen, "'('");
     Token file = stream_.expect(TokenKind::String, "the name of a file");
     stream_.expect(TokenKind::Colon, "':' before the line");
-    Token line = stream_.peek();
-    Attr number = parse_attr(stream_, {});
-    if (!number.is<int64_t>() || number.as<int64_t>() < 0 || number.as<int64_t>() > INT32_MAX)
-      stream_.fail(line, "expected a line number");
-    Location location{intern(unescape(stream_, file)), static_cast<int>(number.as<int64_t>())};
+    Token line = stream_.expect(TokenKind::Integer, "a line number");
+    int number = 0;
+    const char* last = line.text.data() + line.text.size();
+    if (std::from_chars(line.text.data(), last, number).ec != std::errc())
+      stream_.fail(line, "the line number " + std::string(line.text) + " is too large");
+    Location location{intern(unescape(stream_, file)), number};
     const char* name = op.info().name;
     if (stream_.at_word("from")) {
       stream_.take();

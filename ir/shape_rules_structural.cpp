@@ -132,7 +132,8 @@ std::vector<Type> infer_slice(const InferContext& context) {
       context.fail("slice " + std::to_string(starts[axis]) + ":" + std::to_string(ends[axis]) +
                    ":" + std::to_string(steps[axis]) + " does not fit axis " + std::to_string(i) +
                    " of length " + std::to_string(type.shape[i]));
-    dims.push_back((ends[axis] - starts[axis] + steps[axis] - 1) / steps[axis]);
+    int64_t span = ends[axis] - starts[axis];
+    dims.push_back(span / steps[axis] + (span % steps[axis] != 0));
   }
   return {type.with(Shape(std::span<const int64_t>(dims)))};
 }
@@ -149,8 +150,11 @@ std::vector<Type> infer_pad(const InferContext& context) {
     size_t axis = static_cast<size_t>(i);
     if (low[axis] < 0 || high[axis] < 0 || interior[axis] < 0)
       context.fail("padding must not be negative");
-    dims.push_back(low[axis] + type.shape[i] +
-                   std::max<int64_t>(0, type.shape[i] - 1) * interior[axis] + high[axis]);
+    constexpr int64_t kMost = int64_t{1} << 30;  // so that no length can overflow
+    int64_t gaps = std::max<int64_t>(0, type.shape[i] - 1);
+    if (low[axis] > kMost || high[axis] > kMost || (gaps && interior[axis] > (kMost << 20) / gaps))
+      context.fail("padding of axis " + std::to_string(i) + " is too large");
+    dims.push_back(low[axis] + type.shape[i] + gaps * interior[axis] + high[axis]);
   }
   return {type.with(Shape(std::span<const int64_t>(dims)))};
 }
@@ -267,7 +271,11 @@ std::vector<Type> infer_gradient(const InferContext& context) {
   MEZZO_CHECK(context.module, "gradient needs its module");
   const std::string& name = context.attrs.find("func")->as<Symbol>().name;
   Function* function = context.module->function(name);
-  if (!function) context.fail("there is no function @" + name);
+  if (!function) {
+    std::vector<std::string> known;
+    for (const auto& each : context.module->functions()) known.push_back(each->name());
+    context.fail("there is no function '" + name + "'" + did_you_mean(name, known));
+  }
   bool seed = context.attrs.get_bool("seed");
   size_t count = context.operands.size() - (seed && !context.operands.empty() ? 1 : 0);
   if (count != static_cast<size_t>(function->num_parameters()))

@@ -21,6 +21,8 @@
 // whose every reader is one other group are pulled into it (prologues, masks, small operands); (3)
 // parameter updates become one optimizer kernel; (4) groups are ordered and built. Groups are
 // bounded in size, and the search for cycles is bounded, so the pass is near-linear.
+// Option `unfused = true` leaves out (1) to (3): every op is a kernel of its own, with the inlined
+// ops behind it; for tests and for finding out what fusion changes.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/fuse_groups.h>
@@ -59,8 +61,13 @@ void pull_producers(FuseGraph& graph) {
   }
 }
 
-bool fuse_function(Function& function) {
+bool fuse_function(Function& function, bool unfused) {
   FuseGraph graph(function);
+  if (unfused) {
+    for (int node = 0; node < graph.size(); ++node)
+      if (graph.groupable(node)) graph.start_group(node);
+    return graph.build();
+  }
   grow_forwards(graph);
   pull_producers(graph);
   graph.merge_updates();
@@ -69,13 +76,14 @@ bool fuse_function(Function& function) {
 
 }  // namespace
 
-bool fuse(Module& module, PassContext&) {
+bool fuse(Module& module, PassContext& context) {
   bool changed = false;
+  bool unfused = context.options.get_bool("unfused");
   for (const auto& function : module.functions()) {
     bool has_gradient = false;
     for (Op& op : function->body()) has_gradient |= op.kind() == OpKind::Gradient;
     MEZZO_CHECK(!has_gradient, "fuse before autodiff in @" + function->name());
-    changed |= fuse_function(*function);
+    changed |= fuse_function(*function, unfused);
   }
   return changed;
 }

@@ -16,6 +16,7 @@
 namespace mezzo::runtime {
 
 class ThreadPool;
+struct LoadedKernel;
 
 /// What one run reported besides its results.
 struct RunStatus {
@@ -27,6 +28,11 @@ struct RunStatus {
 
 class Executable {
  public:
+  /// Of a planned function of `module`; `kernels` are those of its kernel ops, in order.
+  /// `log_launches`: every launch of a run is a line of the log.
+  Executable(std::unique_ptr<ir::Module> module, const ir::Function& function,
+             std::vector<std::shared_ptr<const LoadedKernel>> kernels,
+             std::shared_ptr<ThreadPool> pool, bool log_launches = false);
   ~Executable();
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
@@ -38,17 +44,16 @@ class Executable {
   /// Runs the function. `parameters[i]` points to the dense row-major data of parameter i; those of
   /// {param} and {state} parameters that a result updates are written in place. `results[j]` points
   /// to space for result j; for a result that updates a parameter it may be null. Blocks until
-  /// done; not thread-safe (one arena).
+  /// done; not thread-safe (one arena). Throws InternalError for a wrong number of pointers and for
+  /// null where there are elements.
   RunStatus run(std::span<void* const> parameters, std::span<void* const> results);
 
-  /// One line per launch of the last compile: name, family, ops, bytes, plan.
+  /// One line per kernel: name, family, ops, types, bytes, tasks, plan.
   std::vector<std::string> launch_lines() const;
   int64_t arena_bytes() const;
   int64_t kernels() const;
 
  private:
-  friend class Compiler;
-  Executable();
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <string>
 #include <system_error>
 
@@ -166,6 +167,17 @@ void ThreadPool::run(int64_t tasks, Work work, int threads) {
     failure = nullptr;
   }
   std::rethrow_exception(first);
+}
+
+std::shared_ptr<ThreadPool> shared_thread_pool(int threads) {
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<ThreadPool>> pools;
+  if (threads == 0) threads = default_threads();
+  std::lock_guard lock(mutex);
+  std::weak_ptr<ThreadPool>& entry = pools[threads];
+  std::shared_ptr<ThreadPool> pool = entry.lock();
+  if (!pool) entry = pool = std::make_shared<ThreadPool>(threads);
+  return pool;
 }
 
 }  // namespace mezzo::runtime

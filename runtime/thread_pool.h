@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -70,5 +71,9 @@ class ThreadPool {
   std::mutex callers_;
   std::vector<std::thread> workers_;
 };
+
+/// The pool of that many threads (0: default_threads()) that all who ask for it at the same time
+/// share.
+std::shared_ptr<ThreadPool> shared_thread_pool(int threads = 0);
 
 }  // namespace mezzo::runtime

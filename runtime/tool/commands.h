@@ -4,6 +4,8 @@
 // and throws for bad input.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,43 @@ int opt(const OptArguments& arguments);
 
 /// Prints the op table.
 int ops();
+
+struct RunArguments {
+  std::string file;
+  /// May be empty when there is one function.
+  std::string function;
+  /// NAME=FILE.npy
+  std::vector<std::string> inputs;
+  /// Folder for results; empty: summaries only.
+  std::string output;
+  std::string device = "cpu";
+  std::string policy;
+  /// Empty: `excess` where there is rounding to decide.
+  std::string rounding;
+  int threads = 0;
+  bool passes_given = false;
+  std::string passes;
+  std::optional<uint64_t> random_inputs;
+};
+/// Runs a function.
+int run(const RunArguments& arguments);
+
+struct GradArguments {
+  std::string file;
+  std::string function;
+  std::vector<std::string> wrt;
+  std::optional<double> loss_scale;
+  std::string output;
+};
+/// Appends a function that gives value and gradients, and prints the module.
+int grad(const GradArguments& arguments);
+
+/// Prints what this machine can run.
+int devices();
+
+/// Lists or empties the kernel cache on disk.
+int cache_list();
+int cache_clear();
 
 /// The text of a file; `-` is the standard input. Throws UserError with the path and the reason.
 std::string read_text(const std::string& path);

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <functional>
+#include <memory>
 
 namespace mezzo::tool {
 
@@ -43,10 +44,68 @@ void add_ops(CLI::App& app, Action& action) {
   command->callback([&action] { action = [] { return ops(); }; });
 }
 
-/// Every subcommand, in the order of the help text.
-constexpr void (*kCommands[])(CLI::App&, Action&) = {add_opt, add_ops};
+void add_run(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("run", "run a function of a module");
+  auto arguments = std::make_shared<RunArguments>();
+  command->add_option("FILE", arguments->file, "module text (.mz); - is the standard input")
+      ->required();
+  command->add_option("--func", arguments->function, "the function, where there are several");
+  command->add_option("--in", arguments->inputs, "NAME=FILE.npy, once for each parameter");
+  command->add_option("--out", arguments->output, "folder for the results, 0.npy, 1.npy ...");
+  command->add_option("--device", arguments->device, "cpu (default), interp or cuda[:N]");
+  command->add_option("--policy", arguments->policy, "precision policy");
+  command->add_option("--rounding", arguments->rounding, "as-written or excess");
+  command->add_option("--threads", arguments->threads, "threads of the kernels")
+      ->check(CLI::Range(1, 1024));
+  CLI::Option* passes =
+      command->add_option("--passes", arguments->passes, "passes to run before all others");
+  command->add_option("--random-inputs", arguments->random_inputs,
+                      "seed for the inputs that no --in gives");
+  command->callback([arguments, passes, &action] {
+    arguments->passes_given = passes->count() > 0;
+    action = [arguments] { return tool::run(*arguments); };
+  });
+}
 
-int run(int argc, char** argv) {
+void add_grad(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("grad", "append a function that gives gradients");
+  auto arguments = std::make_shared<GradArguments>();
+  command->add_option("FILE", arguments->file, "module text (.mz); - is the standard input")
+      ->required();
+  command->add_option("--func", arguments->function, "the function, where there are several");
+  command->add_option("--wrt", arguments->wrt, "parameters to differentiate for: a,b")
+      ->required()
+      ->delimiter(',');
+  command->add_option("--loss-scale", arguments->loss_scale,
+                      "start the backward pass from this number and divide by it at the end");
+  command->add_option("-o", arguments->output, "file for the module instead of standard output");
+  command->callback(
+      [arguments, &action] { action = [arguments] { return grad(*arguments); }; });
+}
+
+void add_devices(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("devices", "print what this machine can run");
+  command->callback([&action] { action = devices; });
+}
+
+void add_cache(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("cache", "list or clear the kernel cache on disk");
+  command->require_subcommand(0, 1);
+  command->callback([command, &action] {
+    if (command->get_subcommands().empty()) action = cache_list;
+  });
+  command->add_subcommand("list", "print all entries, the most recently used first")
+      ->callback([&action] { action = cache_list; });
+  command->add_subcommand("clear", "remove all entries")->callback([&action] {
+    action = cache_clear;
+  });
+}
+
+/// Every subcommand, in the order of the help text.
+constexpr void (*kCommands[])(CLI::App&, Action&) = {add_opt,  add_run,     add_grad,
+                                                     add_ops,  add_devices, add_cache};
+
+int dispatch(int argc, char** argv) {
   CLI::App app("Mezzo: mixed-precision graph compiler", "mezzo");
   app.require_subcommand(1);
   Action action;
@@ -65,7 +124,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return mezzo::tool::run(argc, argv);
+    return mezzo::tool::dispatch(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 2;

@@ -39,6 +39,28 @@ TEST_CASE("a printed pipeline reads back to itself, options included") {
   CHECK(passes::parse_pipeline("").empty());
 }
 
+TEST_CASE("the pipelines of training and inference are these and fit together") {
+  passes::Pipeline train = passes::pipeline_by_name("train");
+  passes::Pipeline infer = passes::pipeline_by_name("infer");
+  CHECK(
+      passes::print_pipeline(train) ==
+      "canonicalize, finite-check, loss-scale, autodiff, autocast, cast-cleanup, lint, decompose, "
+      "canonicalize, constant-fold, cse, dce, recompute, fuse, round-mode, plan-kernels, "
+      "plan-memory");
+  CHECK(passes::print_pipeline(infer) ==
+        "canonicalize, autocast, cast-cleanup, lint, decompose, canonicalize, constant-fold, cse, "
+        "dce, fuse, round-mode, plan-kernels, plan-memory");
+  CHECK_NOTHROW(passes::check_stages(train, ir::Stage::Traced));
+  CHECK_NOTHROW(passes::check_stages(infer, ir::Stage::Traced));
+  passes::set_policy(infer, "mixed_float16");
+  passes::set_rounding(infer, "excess");
+  passes::set_target(infer, "x86-64-v4");
+  std::string text = passes::print_pipeline(infer);
+  CHECK(text.find("autocast {policy = \"mixed_float16\"}") != std::string::npos);
+  CHECK(text.find("round-mode {mode = \"excess\"}") != std::string::npos);
+  CHECK(text.find("plan-kernels {target = \"x86-64-v4\"}") != std::string::npos);
+}
+
 TEST_CASE("an unknown pass is an error that names it and what was meant") {
   CHECK(parse_error("canonicalize, clip") ==
         "pipeline:1:15: error: unknown pass 'clip'\n"

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mezzo/runtime/compiler.h>
+
+#include <mezzo/codegen/llvm/emit_kernel.h>
+#include <mezzo/codegen/llvm/support.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/plan.h>
+#include <mezzo/passes/pass_manager.h>
+#include <mezzo/runtime/files.h>
+#include <mezzo/runtime/kernel_store.h>
+#include <mezzo/runtime/launch_text.h>
+#include <mezzo/runtime/log.h>
+#include <mezzo/runtime/thread_pool.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <unordered_set>
+
+namespace mezzo::runtime {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+bool has_gradient(const ir::Function& function) {
+  for (const ir::Op& op : function.body())
+    if (op.kind() == ir::OpKind::Gradient) return true;
+  return false;
+}
+
+ir::Function& find_function(ir::Module& module, const std::string& name) {
+  if (ir::Function* function = module.function(name)) return *function;
+  std::vector<std::string> known;
+  for (const auto& each : module.functions()) known.push_back(each->name());
+  throw UserError({},
+                  fmt::format("there is no function @{}{}", name, ir::did_you_mean(name, known)));
+}
+
+/// The function and those that its gradients differentiate stay; work on others would be lost.
+void keep_only(ir::Module& module, ir::Function& wanted) {
+  std::vector<ir::Function*> queue{&wanted};
+  std::unordered_set<ir::Function*> kept{&wanted};
+  while (!queue.empty()) {
+    ir::Function* function = queue.back();
+    queue.pop_back();
+    for (const ir::Op& op : function->body()) {
+      if (op.kind() != ir::OpKind::Gradient) continue;
+      ir::Function* target = module.function(op.attrs().find("func")->as<ir::Symbol>().name);
+      if (target && kept.insert(target).second) queue.push_back(target);
+    }
+  }
+  std::vector<ir::Function*> all;
+  for (const auto& function : module.functions()) all.push_back(function.get());
+  for (ir::Function* function : all)
+    if (!kept.contains(function)) module.erase_function(function);
+}
+
+bool contains(const passes::Pipeline& pipeline, std::string_view pass) {
+  return std::ranges::any_of(pipeline,
+                             [&](const auto& step) { return pass == step.pass->name; });
+}
+
+passes::Pipeline build_pipeline(const ir::Module& module, const ir::Function& function,
+                                const CompileOptions& options) {
+  std::string text = options.pipeline;
+  if (text.empty()) text = has_gradient(function) ? "train" : "infer";
+  passes::Pipeline pipeline = text == "train" || text == "infer"
+                                  ? passes::pipeline_by_name(text)
+                                  : passes::parse_pipeline(text);
+  std::erase_if(pipeline, [&](const passes::PipelineStep& step) {
+    return module.stage() > step.pass->latest ||
+           (options.loss_scale == "off" && step.pass->name == std::string_view("loss-scale"));
+  });
+  if (!options.loss_scale.empty() && options.loss_scale != "off" &&
+      contains(pipeline, "loss-scale")) {
+    passes::Pipeline scale =
+        passes::parse_pipeline("loss-scale " + options.loss_scale, "options of the loss scale");
+    for (const auto& [name, value] : scale.at(0).options)
+      passes::set_option(pipeline, "loss-scale", name, value);
+  }
+  // A module that is past these passes has its policy, rounding and plans already.
+  if (!options.policy.empty() && contains(pipeline, "autocast"))
+    passes::set_policy(pipeline, options.policy);
+  if (contains(pipeline, "round-mode")) passes::set_rounding(pipeline, options.rounding);
+  if (contains(pipeline, "plan-kernels")) passes::set_target(pipeline, options.target);
+  if (!options.fuse && contains(pipeline, "fuse"))
+    passes::set_option(pipeline, "fuse", "unfused", true);
+  return pipeline;
+}
+
+/// The target, which this machine must be able to run.
+ir::Target runnable_target(const std::string& name) {
+  ir::Target target = codegen::resolve_target(name);
+  ir::Target native = codegen::native_target();
+  if (target.kind != ir::Target::Kind::Cpu)
+    throw DeviceError(fmt::format("target '{}' is not a processor that this build can run; "
+                                  "targets that run here are native and x86-64-v2 to v4",
+                                  name));
+  for (const std::string& feature : target.features)
+    if (!native.has(feature))
+      throw DeviceError(fmt::format("target '{}' needs {}, which this machine does not have; "
+                                    "compile for `native`",
+                                    name, feature));
+  return target;
+}
+
+/// The machine that a planned module was planned for, if its plans were not made just now.
+std::string target_name(const ir::Module& module, const passes::Pipeline& pipeline,
+                        const CompileOptions& options) {
+  std::string recorded = module.attrs().get_string("target");
+  bool planned = !contains(pipeline, "plan-kernels") && !recorded.empty();
+  if (!planned) return options.target;
+  return recorded == codegen::native_target().name ? "native" : recorded;
+}
+
+void write_dump(const ir::DebugOptions& debug, const std::string& file, const std::string& text) {
+  if (debug.to.empty()) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    return;
+  }
+  std::filesystem::create_directories(debug.to);
+  write_file(std::filesystem::path(debug.to) / file,
+             {std::as_bytes(std::span(text.data(), text.size()))});
+}
+
+void dump_kernels(const std::vector<const ir::Op*>& kernels, const std::string& function,
+                  const ir::Target& target, const ir::DebugOptions& debug) {
+  for (const ir::Op* kernel : kernels) {
+    std::string name = function + "." + kernel->kernel_name();
+    for (bool assembly : {false, true}) {
+      const char* word = assembly ? "asm" : "llvm";
+      if (!debug.dumps(word)) continue;
+      std::string text = codegen::cpu_kernel_text(*kernel, target, kernel->kernel_name(), assembly);
+      write_dump(debug, fmt::format("{}.{}", name, assembly ? "s" : "ll"),
+                 fmt::format("{} {} of @{}\n{}", assembly ? "#" : ";", word, name, text));
+    }
+  }
+}
+
+void count_ops(const std::vector<const ir::Op*>& kernels, CompileReport& report) {
+  for (const ir::Op* kernel : kernels)
+    for (const ir::Op& op : *kernel->body()) {
+      if (op.kind() == ir::OpKind::Yield) continue;
+      ++report.ops;
+      if (op.kind() == ir::OpKind::Cast) ++report.casts;
+    }
+}
+
+void count_sources(const std::vector<const ir::Op*>& kernels,
+                   const std::vector<StoredKernel>& stored, bool log_cache, CompileReport& report) {
+  std::unordered_set<std::string> seen;
+  for (size_t i = 0; i < stored.size(); ++i) {
+    const StoredKernel& each = stored[i];
+    if (!seen.insert(each.kernel->key).second) continue;
+    std::string line = fmt::format("kernel cache: @{} {} {}: ", kernels[i]->kernel_name(),
+                                   to_string(ir::family_of(*kernels[i])), each.kernel->key);
+    switch (each.source) {
+      case KernelSource::Memory:
+        ++report.memory_hits;
+        line += "in memory";
+        break;
+      case KernelSource::Disk:
+        ++report.disk_hits;
+        line += "from disk";
+        break;
+      case KernelSource::Compiled:
+        ++report.compiled;
+        line += "compiled, since " + each.miss_reason;
+        report.miss_reasons.push_back(
+            fmt::format("@{}: {}", kernels[i]->kernel_name(), each.miss_reason));
+        break;
+    }
+    if (log_cache) log_info(line);
+  }
+  report.kernels = static_cast<int>(kernels.size());
+  report.unique_kernels = static_cast<int>(seen.size());
+}
+
+}  // namespace
+
+std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const std::string& function,
+                                    const CompileOptions& options, CompileReport* report) {
+  Clock::time_point start = Clock::now();
+  CompileReport own;
+  CompileReport& out = report ? *report : own;
+  out = {};
+  ir::DebugOptions debug = options.debug;
+  if (debug == ir::DebugOptions()) debug = ir::debug_options_from_environment(passes::pass_names());
+
+  ir::Function& wanted = find_function(*module, function);
+  keep_only(*module, wanted);
+  passes::Pipeline pipeline = build_pipeline(*module, wanted, options);
+  out.pipeline = passes::print_pipeline(pipeline);
+
+  passes::PassContext context;
+  context.target = runnable_target(target_name(*module, pipeline, options));
+  passes::ManagerOptions manager;
+  manager.debug = debug;
+#ifndef NDEBUG
+  manager.verify = true;
+#endif
+  passes::PipelineReport passed = passes::run_pipeline(*module, pipeline, manager, context);
+  out.findings = std::move(passed.findings);
+  for (const passes::StepReport& step : passed.steps)
+    out.timings.push_back({step.pass->name, step.milliseconds});
+  if (module->stage() != ir::Stage::Planned)
+    throw UserError({}, fmt::format("the pipeline leaves the module at stage {}, not planned: {}",
+                                    to_string(module->stage()), out.pipeline),
+                    "it must end in plan-memory");
+
+  std::vector<const ir::Op*> kernels;
+  for (const ir::Op& op : wanted.body())
+    if (op.kind() == ir::OpKind::Kernel) kernels.push_back(&op);
+  dump_kernels(kernels, function, context.target, debug);
+  count_ops(kernels, out);
+
+  Clock::time_point generation = Clock::now();
+  std::shared_ptr<ThreadPool> pool = shared_thread_pool(options.threads);
+  std::string rounding = module->attrs().get_string("rounding", "as-written");
+  std::vector<StoredKernel> stored =
+      load_kernels(kernels, KeyContext::here(rounding, context.target),
+                   {.disk = options.disk_cache, .pool = pool.get()});
+  count_sources(kernels, stored, debug.cache, out);
+  out.timings.push_back({"kernels", milliseconds_since(generation)});
+
+  Clock::time_point binding = Clock::now();
+  std::vector<std::shared_ptr<const LoadedKernel>> loaded;
+  for (StoredKernel& each : stored) loaded.push_back(std::move(each.kernel));
+  auto executable = std::make_unique<Executable>(std::move(module), wanted, std::move(loaded),
+                                                 std::move(pool), debug.launch);
+  out.timings.push_back({"executable", milliseconds_since(binding)});
+  out.milliseconds = milliseconds_since(start);
+  if (debug.dumps("plan")) {
+    std::string text = fmt::format("// plan of @{}, arena {} bytes\n", function,
+                                   executable->arena_bytes());
+    for (const std::string& line : executable->launch_lines()) text += "// " + line + "\n";
+    write_dump(debug, function + ".plan.txt", text);
+  }
+  if (debug.time) {
+    std::string text;
+    for (const CompileReport::Timing& timing : std::span(out.timings).last(2))
+      text += fmt::format("{:9.3f} ms  {}\n", timing.milliseconds, timing.name);
+    write_dump(debug, "times-kernels.txt",
+               text + fmt::format("{:9.3f} ms  compilation of @{}\n", out.milliseconds, function));
+  }
+  return executable;
+}
+
+}  // namespace mezzo::runtime

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mezzo/runtime/kernel_store.h>
+
+#include <mezzo/codegen/llvm/emit_kernel.h>
+#include <mezzo/ir/plan.h>
+#include <mezzo/ir/printer.h>
+#include <mezzo/runtime/kernel_cache.h>
+#include <mezzo/runtime/log.h>
+#include <mezzo/runtime/thread_pool.h>
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+namespace mezzo::runtime {
+
+namespace {
+
+/// What the process holds: one JIT, the kernels that some executable keeps alive, a cache a folder.
+struct Process {
+  std::mutex mutex;
+  codegen::Jit jit;
+  std::unordered_map<std::string, std::weak_ptr<const LoadedKernel>> alive;
+  std::map<std::string, std::shared_ptr<DiskCache>> caches;
+};
+
+Process& process() {
+  static Process instance;
+  return instance;
+}
+
+std::shared_ptr<const LoadedKernel> find_alive(const std::string& key) {
+  Process& here = process();
+  std::lock_guard lock(here.mutex);
+  auto it = here.alive.find(key);
+  if (it == here.alive.end()) return nullptr;
+  std::shared_ptr<const LoadedKernel> kernel = it->second.lock();
+  if (!kernel) here.alive.erase(it);
+  return kernel;
+}
+
+/// The kernel that all users of the key share: the first one wins.
+std::shared_ptr<const LoadedKernel> share(std::shared_ptr<const LoadedKernel> kernel) {
+  Process& here = process();
+  std::lock_guard lock(here.mutex);
+  std::weak_ptr<const LoadedKernel>& entry = here.alive[kernel->key];
+  if (std::shared_ptr<const LoadedKernel> earlier = entry.lock()) return earlier;
+  entry = kernel;
+  return kernel;
+}
+
+std::shared_ptr<DiskCache> disk_cache() {
+  std::filesystem::path folder = default_cache_folder();
+  Process& here = process();
+  std::lock_guard lock(here.mutex);
+  std::shared_ptr<DiskCache>& cache = here.caches[folder.string()];
+  if (!cache) cache = std::make_shared<DiskCache>(folder);
+  return cache;
+}
+
+std::shared_ptr<const LoadedKernel> load(const std::string& key, const KernelImage& image) {
+  auto kernel = std::make_shared<LoadedKernel>();
+  kernel->key = key;
+  kernel->scratch_bytes = image.scratch_bytes;
+  kernel->workspace_bytes = image.workspace_bytes;
+  kernel->code = process().jit.load(image.object);
+  for (const codegen::KernelLaunch& launch : image.launches)
+    kernel->launches.push_back({kernel->code.kernel(launch.symbol), launch.tasks});
+  return kernel;
+}
+
+/// What the binary is, for who looks into the folder.
+std::string manifest(const ir::Op& kernel, const KeyContext& context, const KernelImage& image) {
+  std::string out = fmt::format("kernel of family {}\n", to_string(ir::family_of(kernel)));
+  out += fmt::format("plan {}\n", ir::print(kernel.plan()));
+  out += fmt::format("rounding {}\ntarget {}\nllvm {}\ngenerator {}\n", context.rounding,
+                     to_string(context.target), context.llvm, context.generator);
+  if (context.sanitized) out += "checked by AddressSanitizer\n";
+  for (const codegen::KernelLaunch& launch : image.launches)
+    out += fmt::format("launch {} tasks {}\n", launch.symbol, launch.tasks);
+  out += fmt::format("scratch {} bytes a thread, workspace {} bytes\n", image.scratch_bytes,
+                     image.workspace_bytes);
+  return out + "\n" + ir::print(kernel) + "\n";
+}
+
+KernelImage compile_image(const ir::Op& kernel, const std::string& key, const KeyContext& context) {
+  std::string symbol = fmt::format("{}_{}", to_string(ir::family_of(kernel)), key.substr(0, 12));
+  codegen::CpuKernel made = codegen::compile_cpu_kernel(kernel, context.target, symbol);
+  return {std::move(made.object), std::move(made.launches), made.scratch_bytes,
+          made.workspace_bytes};
+}
+
+StoredKernel find_or_compile(const ir::Op& kernel, const std::string& key,
+                             const KeyContext& context, DiskCache* cache) {
+  if (auto alive = find_alive(key)) return {alive, KernelSource::Memory, ""};
+  StoredKernel out;
+  out.miss_reason = cache ? "" : "the disk cache is off";
+  if (cache) {
+    if (auto bytes = cache->find(key, &out.miss_reason)) {
+      if (auto image = read_image(*bytes))
+        return {share(load(key, *image)), KernelSource::Disk, ""};
+      out.miss_reason = "the entry is not a kernel";
+      log_warning(fmt::format("kernel cache: entry {} is not a kernel; it is compiled anew", key));
+    }
+  }
+  KernelImage image = compile_image(kernel, key, context);
+  if (cache) cache->store(key, write_image(image), manifest(kernel, context, image));
+  out.kernel = share(load(key, image));
+  out.source = KernelSource::Compiled;
+  return out;
+}
+
+}  // namespace
+
+std::vector<StoredKernel> load_kernels(std::span<const ir::Op* const> kernels,
+                                       const KeyContext& context, const StoreOptions& options) {
+  std::vector<std::string> keys;
+  std::unordered_map<std::string, size_t> first;  // key -> place in `unique`
+  std::vector<size_t> unique;                     // kernels, one a key
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    keys.push_back(kernel_key(*kernels[i], context));
+    if (first.try_emplace(keys[i], unique.size()).second) unique.push_back(i);
+  }
+  std::shared_ptr<DiskCache> cache;
+  if (options.disk) cache = disk_cache();
+  std::vector<StoredKernel> loaded(unique.size());
+  auto work = [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      size_t place = unique[static_cast<size_t>(i)];
+      loaded[static_cast<size_t>(i)] =
+          find_or_compile(*kernels[place], keys[place], context, cache.get());
+    }
+  };
+  if (options.pool)
+    options.pool->run(static_cast<int64_t>(unique.size()), work);
+  else
+    work(0, static_cast<int64_t>(unique.size()), 0);
+
+  std::vector<StoredKernel> out;
+  for (const std::string& key : keys) out.push_back(loaded[first.at(key)]);
+  return out;
+}
+
+}  // namespace mezzo::runtime

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mezzo/runtime/launch_text.h>
+
+#include <mezzo/ir/plan.h>
+#include <mezzo/ir/printer.h>
+#include <mezzo/runtime/kernel_store.h>
+
+#include <fmt/format.h>
+
+namespace mezzo::runtime {
+
+namespace {
+
+/// `32x784xf32`, as inside `tensor<...>`.
+std::string types_text(const std::vector<ir::Value>& values) {
+  constexpr size_t kMostShown = 6;
+  std::string out;
+  for (size_t i = 0; i < values.size() && i < kMostShown; ++i) {
+    std::string type = to_string(values[i].type());
+    size_t open = type.find('<');
+    if (!out.empty()) out += ", ";
+    out += type.substr(open + 1, type.size() - open - 2);
+  }
+  if (values.size() > kMostShown) out += fmt::format(" and {} more", values.size() - kMostShown);
+  return out;
+}
+
+std::string ops_text(const ir::Op& kernel) {
+  constexpr int kMostShown = 8;
+  std::string out;
+  int shown = 0, left = 0;
+  for (const ir::Op& op : *kernel.body()) {
+    if (op.kind() == ir::OpKind::Yield || op.kind() == ir::OpKind::Constant) continue;
+    if (shown == kMostShown) {
+      ++left;
+      continue;
+    }
+    out += fmt::format("{}{}", shown++ ? " " : "", op.info().name);
+  }
+  return left ? fmt::format("{} and {} more", out, left) : out;
+}
+
+std::string bytes_text(int64_t bytes) {
+  if (bytes < 10'000) return fmt::format("{} B", bytes);
+  if (bytes < 10'000'000) return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+}  // namespace
+
+int64_t traffic_bytes(const ir::Op& kernel) {
+  int64_t bytes = 0;
+  for (ir::Value value : kernel.operands()) bytes += value.type().bytes();
+  for (ir::Value value : kernel.results()) bytes += value.type().bytes();
+  return bytes;
+}
+
+std::string launch_text(const ir::Op& kernel, const LoadedKernel& loaded) {
+  std::string tasks;
+  for (const LoadedKernel::Launch& launch : loaded.launches)
+    tasks += fmt::format("{}{}", tasks.empty() ? "" : " + ", launch.tasks);
+  return fmt::format("@{} {} ({}) {} -> {}, {}, {} tasks {}", kernel.kernel_name(),
+                     to_string(ir::family_of(kernel)), ops_text(kernel),
+                     types_text(kernel.operands()), types_text(kernel.results()),
+                     bytes_text(traffic_bytes(kernel)), tasks, ir::print(kernel.plan()));
+}
+
+}  // namespace mezzo::runtime

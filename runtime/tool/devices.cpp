@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mezzo devices`: what this machine can run, and how it treats the 16-bit types.
+#include "commands.h"
+#include <mezzo/codegen/llvm/support.h>
+#include <mezzo/runtime/thread_pool.h>
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace mezzo::tool {
+
+namespace {
+
+/// Instruction sets that kernels are chosen by, of all that a processor has.
+constexpr const char* kTold[] = {"sse4.2",   "avx",      "avx2",     "fma",        "f16c",
+                                 "avx512f",  "avx512bw", "avx512dq", "avx512vl",   "avx512bf16",
+                                 "avx512fp16", "amx-bf16", "amx-tile"};
+
+void print_cpu(const ir::Target& target) {
+  std::string features;
+  for (const char* feature : kTold)
+    if (target.has(feature)) features += std::string(features.empty() ? "" : " ") + feature;
+  fmt::print("cpu\n");
+  fmt::print("  threads   {} (MEZZO_THREADS sets another number)\n", runtime::default_threads());
+  fmt::print("  features  {}\n", features);
+  fmt::print("  vectors   {} registers of {} bytes, {}\n", target.vector_registers,
+             target.vector_bytes, target.fma ? "fused multiply-add" : "no fused multiply-add");
+  fmt::print("  caches    L1 {} kB, L2 {} kB, L3 {} kB\n", target.l1_bytes >> 10,
+             target.l2_bytes >> 10, target.l3_bytes >> 10);
+  fmt::print("  f32       native\n");
+  fmt::print("  f16       {}\n",
+             target.f16c ? "converted: f32 arithmetic, conversions by F16C instructions"
+                         : "emulated: f32 arithmetic, conversions in integer arithmetic");
+  fmt::print("  bf16      {}\n",
+             target.avx512bf16
+                 ? "native in matrix products (AVX512-BF16), else converted: f32 arithmetic"
+                 : "converted: f32 arithmetic, conversions by shifts and integer rounding");
+  if (target.avx512bf16)
+    fmt::print("            note: the unit of AVX512-BF16 flushes subnormal numbers and adds\n"
+               "            products in pairs\n");
+}
+
+}  // namespace
+
+int devices() {
+  print_cpu(codegen::native_target());
+  fmt::print("interp\n  the interpreter: one op after the other, for checking\n");
+  fmt::print("cuda\n  not supported yet by this build\n");
+  return 0;
+}
+
+}  // namespace mezzo::tool

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executables against the interpreter on the module that they were made from.
+#include "compiled.h"
+
+#include <doctest/doctest.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/verdict.h>
+
+#include <cmath>
+#include <limits>
+
+namespace mezzo::test {
+namespace {
+
+const std::vector<std::pair<std::string, double>> kScalars = {{"lr", 0.125}, {"scale", 1024}};
+
+void check_close(const Outcome& got, const Outcome& expected) {
+  REQUIRE(got.results.size() == expected.results.size());
+  for (size_t i = 0; i < got.results.size(); ++i) {
+    CAPTURE(i);
+    CHECK(describe_distance(got.results[i], expected.results[i]) == "");
+  }
+  for (size_t i = 0; i < got.parameters.size(); ++i) {
+    CAPTURE(i);
+    CHECK(describe_distance(got.parameters[i], expected.parameters[i]) == "");
+  }
+}
+
+void check_same_bits(const Tensors& got, const Tensors& expected) {
+  REQUIRE(got.size() == expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    CAPTURE(i);
+    CHECK(ir::describe_difference(got[i], expected[i]) == "");
+  }
+}
+
+int index_of(const ir::Function& function, const std::string& parameter) {
+  for (int i = 0; i < function.num_parameters(); ++i)
+    if (function.parameter(i).name() == parameter) return i;
+  return -1;
+}
+
+/// The verdict is the only i32 result that updates nothing.
+int32_t verdict_of(const ir::Function& function, const Outcome& outcome) {
+  for (int i = 0; i < function.num_results(); ++i)
+    if (!function.updated_parameter(i) &&
+        outcome.results[static_cast<size_t>(i)].type == ir::Type(ir::DType::I32, {}))
+      return static_cast<int32_t>(outcome.results[static_cast<size_t>(i)].integers[0]);
+  return -1;
+}
+
+TEST_CASE("a training step computes what the interpreter computes, under every policy") {
+  for (const char* policy : {"", "float32", "mixed_float16", "mixed_bfloat16"})
+    for (const char* rounding : {"as-written", "excess"}) {
+      CAPTURE(policy);
+      CAPTURE(rounding);
+      auto executable = compile_text(mlp_step_text(5, 7, 6), "step",
+                                     in_memory({.policy = policy, .rounding = rounding}));
+      Tensors inputs = inputs_for(executable->function(), 1, kScalars);
+      Outcome got = run_compiled(*executable, inputs);
+      Outcome expected = run_interpreted(*executable, inputs);
+      check_close(got, expected);
+      CHECK(got.words == expected.words);
+      CHECK(verdict_of(executable->function(), got) == 0);
+      int w1 = index_of(executable->function(), "w1");
+      CHECK_FALSE(ir::same_bits(got.parameters[static_cast<size_t>(w1)],
+                                inputs[static_cast<size_t>(w1)]));
+    }
+}
+
+TEST_CASE("unfused, every operation is a kernel and the results are those of the interpreter") {
+  runtime::CompileReport fused, unfused;
+  compile_text(mlp_step_text(5, 7, 6), "step", in_memory({.policy = "mixed_float16"}), &fused);
+  auto executable =
+      compile_text(mlp_step_text(5, 7, 6), "step",
+                   in_memory({.policy = "mixed_float16", .fuse = false}), &unfused);
+  CHECK(unfused.kernels > 2 * fused.kernels);
+  Tensors inputs = inputs_for(executable->function(), 2, kScalars);
+  check_close(run_compiled(*executable, inputs), run_interpreted(*executable, inputs));
+}
+
+TEST_CASE("one and two threads give the same bits") {
+  std::string text = mlp_step_text(96, 200, 130);
+  Tensors results[2];
+  for (int threads : {1, 2}) {
+    auto executable =
+        compile_text(text, "step", in_memory({.policy = "mixed_float16", .threads = threads}));
+    Tensors inputs = inputs_for(executable->function(), 3, kScalars);
+    results[threads - 1] = run_compiled(*executable, inputs).results;
+  }
+  check_same_bits(results[0], results[1]);
+}
+
+TEST_CASE("a run repeats itself to the bit, with other memory and without memory for updates") {
+  auto executable =
+      compile_text(mlp_step_text(5, 7, 6), "step", in_memory({.policy = "mixed_float16"}));
+  Tensors inputs = inputs_for(executable->function(), 4, kScalars);
+  Outcome first = run_compiled(*executable, inputs);
+  for (bool bare : {false, true, false}) {
+    Outcome again = run_compiled(*executable, inputs, bare);
+    check_same_bits(again.results, first.results);
+    check_same_bits(again.parameters, first.parameters);
+  }
+}
+
+TEST_CASE("updates are written in place where the plan says so") {
+  auto executable = compile_text(mlp_step_text(5, 7, 6), "step", in_memory());
+  int in_place = 0;
+  for (const ir::Op& op : executable->function().body())
+    if (const ir::Attr* places = op.attrs().find("places"))
+      for (const ir::Attr& place : places->as<ir::AttrList>()) in_place += place.is<ir::ValueRef>();
+  CHECK(in_place >= 3);
+}
+
+TEST_CASE("a step that is not taken keeps every bit of the parameters and says why") {
+  auto executable =
+      compile_text(mlp_step_text(5, 7, 6), "step", in_memory({.policy = "mixed_float16"}));
+  const ir::Function& function = executable->function();
+  int w1 = index_of(function, "w1"), scale = index_of(function, "scale");
+  REQUIRE(scale >= 0);
+  Tensors clean = inputs_for(function, 5, kScalars);
+
+  auto run_both = [&](const Tensors& inputs) {
+    Outcome got = run_compiled(*executable, inputs);
+    Outcome expected = run_interpreted(*executable, inputs);
+    CHECK(verdict_of(function, got) == verdict_of(function, expected));
+    for (const char* name : {"w1", "b1", "w2"}) {
+      size_t place = static_cast<size_t>(index_of(function, name));
+      CHECK(ir::describe_difference(got.parameters[place], inputs[place]) == "");
+    }
+    size_t at = static_cast<size_t>(scale);
+    CHECK(ir::describe_difference(got.parameters[at], expected.parameters[at]) == "");
+    return got;
+  };
+
+  SUBCASE("a NaN in the input") {
+    clean[0].floats[3] = std::numeric_limits<double>::quiet_NaN();
+    Outcome got = run_both(clean);
+    CHECK(ir::verdict_code(verdict_of(function, got)) == ir::VerdictCode::BadInput);
+    CHECK(got.parameters[static_cast<size_t>(scale)].floats[0] == 1024);
+  }
+  SUBCASE("an infinite parameter") {
+    clean[static_cast<size_t>(w1)].floats[0] = std::numeric_limits<double>::infinity();
+    Outcome got = run_both(clean);
+    CHECK(ir::verdict_code(verdict_of(function, got)) == ir::VerdictCode::NonfiniteParameter);
+  }
+  SUBCASE("a loss scale that overflows f16 is halved") {
+    clean[static_cast<size_t>(scale)] = ir::full_tensor({ir::DType::F32, {}}, 16777216);
+    Outcome got = run_both(clean);
+    CHECK(ir::verdict_code(verdict_of(function, got)) == ir::VerdictCode::ScaleOverflow);
+    CHECK(got.parameters[static_cast<size_t>(scale)].floats[0] == 8388608);
+  }
+  SUBCASE("a label out of range") {
+    clean[1].integers[2] = 3;
+    Outcome got = run_both(clean);
+    CHECK(ir::verdict_code(verdict_of(function, got)) == ir::VerdictCode::BadIndex);
+    CHECK_FALSE(got.index_out_of_range);  // the verdict has said it
+  }
+  SUBCASE("the next step starts with clear flags") {
+    Tensors broken = clean;
+    broken[0].floats[3] = std::numeric_limits<double>::infinity();
+    run_both(broken);
+    CHECK(verdict_of(function, run_compiled(*executable, clean)) == 0);
+  }
+}
+
+TEST_CASE("outside of a step a label out of range is reported by the run") {
+  auto executable = compile_text(mlp_step_text(5, 7, 6), "loss", in_memory());
+  Tensors inputs = inputs_for(executable->function(), 6, {});
+  CHECK_FALSE(run_compiled(*executable, inputs).index_out_of_range);
+  inputs[1].integers[0] = -1;
+  CHECK(run_compiled(*executable, inputs).index_out_of_range);
+  inputs[1].integers[0] = 0;
+  CHECK_FALSE(run_compiled(*executable, inputs).index_out_of_range);
+}
+
+constexpr const char* kAwkward = R"(module @awkward {
+  func @f(%x: tensor<2x3xf32>, %s: tensor<6xf32> {state}, %t: tensor<6xf32> {state}) -> (tensor<2x3xf32>, tensor<6xf32>, tensor<2x2xf32>, tensor<6xf32>, tensor<6xf32> {updates = %t}, tensor<6xf32> {updates = %s}) {
+    %c = constant {value = [1.0, 2.0, -3.0, 0.5]} : tensor<2x2xf32>
+    %y = neg %x : tensor<2x3xf32>
+    %z = reshape %y {shape = [6]} : tensor<2x3xf32> -> tensor<6xf32>
+    %n = add %s, %z : tensor<6xf32>
+    return %y, %z, %c, %s, %s, %n : (tensor<2x3xf32>, tensor<6xf32>, tensor<2x2xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>)
+  }
+}
+)";
+
+TEST_CASE("results may be constants, parameters, reshapes and each other") {
+  auto executable = compile_text(kAwkward, "f", in_memory());
+  Tensors inputs = inputs_for(executable->function(), 7, {});
+  for (bool bare : {false, true}) {
+    Outcome got = run_compiled(*executable, inputs, bare);
+    Outcome expected = run_interpreted(*executable, inputs);
+    check_same_bits(got.results, expected.results);
+    check_same_bits(got.parameters, expected.parameters);
+  }
+}
+
+TEST_CASE("a wrong number of arguments and missing memory are faults that name the place") {
+  auto executable = compile_text(kAwkward, "f", in_memory());
+  auto message = [&](std::vector<void*> parameters, std::vector<void*> results) -> std::string {
+    try {
+      executable->run(parameters, results);
+    } catch (const InternalError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  float memory[6] = {};
+  void* some = memory;
+  CHECK(message({some}, {}).find("@f takes 3 parameters, not 1") != std::string::npos);
+  CHECK(message({some, some, some}, {some}).find("@f gives 6 results, not 1") != std::string::npos);
+  CHECK(message({some, nullptr, some}, {some, some, some, some, some, some})
+            .find("parameter 1 (%s) of @f has no memory") != std::string::npos);
+  CHECK(message({some, some, some}, {some, some, nullptr, some, nullptr, nullptr})
+            .find("result 2 of @f has no memory") != std::string::npos);
+}
+
+TEST_CASE("launches are described by name, family, operations, types and tasks") {
+  auto executable = compile_text(mlp_step_text(5, 7, 6), "loss", in_memory());
+  std::vector<std::string> lines = executable->launch_lines();
+  REQUIRE(static_cast<int64_t>(lines.size()) == executable->kernels());
+  CHECK(lines[0].find("@k0 matmul (matmul add relu) 5x7xf32, 7x6xf32, 6xf32 -> 5x6xf32, 452 B") ==
+        0);
+}
+
+}  // namespace
+}  // namespace mezzo::test

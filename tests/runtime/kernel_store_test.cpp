@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels from memory, from disk and from the code generator.
+#include "compiled.h"
+#include "temporary_folder.h"
+
+#include <doctest/doctest.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/runtime/kernel_cache.h>
+#include <mezzo/runtime/kernel_store.h>
+#include <mezzo/runtime/log.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace mezzo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Points the kernel cache to a folder of its own for one test.
+class CacheFolder {
+ public:
+  CacheFolder() {
+    if (const char* value = std::getenv("MEZZO_CACHE_DIR")) before_ = value;
+    ::setenv("MEZZO_CACHE_DIR", (folder_ / "cache").c_str(), 1);
+  }
+  ~CacheFolder() {
+    before_.empty() ? ::unsetenv("MEZZO_CACHE_DIR")
+                    : ::setenv("MEZZO_CACHE_DIR", before_.c_str(), 1);
+  }
+  fs::path path() const { return folder_ / "cache"; }
+
+ private:
+  TemporaryFolder folder_;
+  std::string before_;
+};
+
+runtime::CompileReport compile_step(int rows = 5) {
+  runtime::CompileReport report;
+  compile_text(mlp_step_text(rows, 7, 6), "step", {.policy = "mixed_float16"}, &report);
+  return report;
+}
+
+TEST_CASE("a second compilation finds every kernel on disk, and in memory while one is alive") {
+  CacheFolder folder;
+  runtime::CompileReport cold = compile_step();
+  CHECK(cold.compiled == cold.unique_kernels);
+  CHECK(cold.compiled > 0);
+  CHECK(static_cast<int>(cold.miss_reasons.size()) == cold.compiled);
+  for (const std::string& reason : cold.miss_reasons) CHECK(reason.find(": ") != std::string::npos);
+
+  runtime::CompileReport warm = compile_step();
+  CHECK(warm.compiled == 0);
+  CHECK(warm.disk_hits == warm.unique_kernels);
+  CHECK(warm.miss_reasons.empty());
+
+  auto alive = compile_text(mlp_step_text(5, 7, 6), "step", {.policy = "mixed_float16"});
+  runtime::CompileReport hot = compile_step();
+  CHECK(hot.memory_hits == hot.unique_kernels);
+}
+
+TEST_CASE("kernels from disk compute the same bits") {
+  CacheFolder folder;
+  Tensors results[2];
+  for (Tensors& each : results) {
+    auto executable = compile_text(mlp_step_text(5, 7, 6), "step", {.policy = "mixed_float16"});
+    each = run_compiled(*executable, inputs_for(executable->function(), 9,
+                                                {{"lr", 0.125}, {"scale", 1024}}))
+               .results;
+  }
+  for (size_t i = 0; i < results[0].size(); ++i)
+    CHECK(ir::describe_difference(results[0][i], results[1][i]) == "");
+}
+
+TEST_CASE("equal kernels of one function are compiled once") {
+  runtime::CompileReport report;
+  compile_text(R"(module @m {
+  func @f(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>) -> (tensor<4x1xf32>, tensor<4x1xf32>) {
+    %0 = sum %a {axes = [1], keepdims = true} : tensor<4x8xf32> -> tensor<4x1xf32>
+    %1 = sum %b {axes = [1], keepdims = true} : tensor<4x8xf32> -> tensor<4x1xf32>
+    return %0, %1 : (tensor<4x1xf32>, tensor<4x1xf32>)
+  }
+}
+)",
+               "f", in_memory({.fuse = false}), &report);
+  CHECK(report.kernels == 2);
+  CHECK(report.unique_kernels == 1);
+  CHECK(report.compiled == 1);
+}
+
+TEST_CASE("a manifest says in words what a binary is") {
+  CacheFolder folder;
+  compile_step();
+  std::vector<runtime::DiskCache::Entry> entries = runtime::DiskCache(folder.path()).entries();
+  REQUIRE_FALSE(entries.empty());
+  for (const char* word : {"family", "plan", "rounding excess", "target", "llvm 19.1", "generator",
+                           "launch", "kernel @k", "yield"})
+    CHECK(entries[0].manifest.find(word) != std::string::npos);
+}
+
+TEST_CASE("a damaged entry is compiled anew with a warning, and then good again") {
+  CacheFolder folder;
+  int entries = compile_step().compiled;
+  for (const auto& file : fs::directory_iterator(folder.path()))
+    if (file.path().extension() == ".bin") write_text(file.path(), "not a kernel");
+  int warnings = 0;
+  runtime::LogSink before = runtime::set_log_sink([&](runtime::Level level, std::string_view) {
+    warnings += level == runtime::Level::Warning;
+  });
+  runtime::CompileReport again = compile_step();
+  runtime::set_log_sink(before);
+  CHECK(again.compiled == entries);
+  CHECK(warnings >= 1);
+  CHECK(compile_step().compiled == 0);
+}
+
+TEST_CASE("a cache that cannot be written is one warning, and compilation goes on") {
+  CacheFolder folder;
+  write_text(folder.path(), "a file where a folder should be");
+  int warnings = 0;
+  runtime::LogSink before = runtime::set_log_sink([&](runtime::Level level, std::string_view) {
+    warnings += level == runtime::Level::Warning;
+  });
+  runtime::CompileReport first = compile_step(), second = compile_step();
+  runtime::set_log_sink(before);
+  CHECK(first.compiled == first.unique_kernels);
+  CHECK(second.compiled == second.unique_kernels);
+  CHECK(warnings == 1);
+}
+
+TEST_CASE("eight processes fill one cache at the same time") {
+  CacheFolder folder;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 8; ++i) {
+    pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      // A fresh process: no pool, no kernels. It ends without the destructors of its parent.
+      int status = 1;
+      try {
+        runtime::CompileReport report;
+        compile_text(mlp_step_text(5, 7, 6), "step", {.policy = "float32", .threads = 1}, &report);
+        status = report.compiled + report.disk_hits == report.unique_kernels ? 0 : 2;
+      } catch (const std::exception&) {
+        status = 3;
+      }
+      ::_exit(status);
+    }
+    children.push_back(child);
+  }
+  for (pid_t child : children) {
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+  }
+  runtime::CompileReport report;
+  compile_text(mlp_step_text(5, 7, 6), "step", {.policy = "float32"}, &report);
+  CHECK(report.compiled == 0);
+}
+
+TEST_CASE("an image reads back, and a shortened or foreign one does not") {
+  runtime::KernelImage image;
+  image.object.bytes = {std::byte{1}, std::byte{2}, std::byte{3}};
+  image.launches = {{"first", 12}, {"second", 1}};
+  image.scratch_bytes = 640;
+  image.workspace_bytes = 64;
+  std::vector<std::byte> bytes = runtime::write_image(image);
+  auto back = runtime::read_image(bytes);
+  REQUIRE(back);
+  CHECK(back->object.bytes == image.object.bytes);
+  REQUIRE(back->launches.size() == 2);
+  CHECK(back->launches[0].symbol == "first");
+  CHECK(back->launches[0].tasks == 12);
+  CHECK(back->scratch_bytes == 640);
+  CHECK(back->workspace_bytes == 64);
+  for (size_t size = 0; size < bytes.size(); ++size)
+    CHECK_FALSE(runtime::read_image(std::span(bytes).first(size)));
+  bytes.push_back(std::byte{0});
+  CHECK_FALSE(runtime::read_image(bytes));
+  bytes.pop_back();
+  bytes[0] ^= std::byte{1};
+  CHECK_FALSE(runtime::read_image(bytes));
+}
+
+TEST_CASE("what cannot be compiled is refused in words") {
+  std::string text = mlp_step_text(5, 7, 6);
+  CHECK_THROWS_WITH_AS(compile_text(text, "stp", in_memory()),
+                       doctest::Contains("there is no function @stp; did you mean 'step'?"),
+                       UserError);
+  CHECK_THROWS_WITH_AS(compile_text(text, "step", in_memory({.target = "sm_90"})),
+                       doctest::Contains("target 'sm_90' is not a processor"), DeviceError);
+  CHECK_THROWS_WITH_AS(compile_text(text, "step", in_memory({.pipeline = "canonicalize"})),
+                       doctest::Contains("leaves the module at stage traced"), UserError);
+}
+
+TEST_CASE("a planned module runs as it stands") {
+  auto first = compile_text(mlp_step_text(5, 7, 6), "step", in_memory({.policy = "float32"}));
+  runtime::CompileReport report;
+  auto second = runtime::compile(first->module().clone(), "step", in_memory(), &report);
+  CHECK(report.compiled == 0);  // the same kernels
+  Tensors inputs = inputs_for(first->function(), 10, {{"lr", 0.125}, {"scale", 8}});
+  Outcome a = run_compiled(*first, inputs), b = run_compiled(*second, inputs);
+  for (size_t i = 0; i < a.results.size(); ++i)
+    CHECK(ir::describe_difference(a.results[i], b.results[i]) == "");
+}
+
+}  // namespace
+}  // namespace mezzo::test

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mezzo devices` and `mezzo cache`.
+#include "command.h"
+
+#include <doctest/doctest.h>
+
+namespace mezzo::test {
+namespace {
+
+constexpr const char* kDouble = R"(module @m {
+  func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %y = add %x, %x : tensor<4xf32>
+    return %y : tensor<4xf32>
+  }
+}
+)";
+
+TEST_CASE("devices tells how the machine treats the 16-bit types") {
+  Tool mezzo;
+  Finished run = mezzo("devices");
+  REQUIRE(run.status == 0);
+  for (const char* part : {"cpu\n", "features  ", "f16       ", "bf16      ", "interp\n",
+                           "cuda\n  not supported yet"})
+    CHECK(contains(run.out, part));
+  mezzo.environment = "MEZZO_THREADS=3";
+  CHECK(contains(mezzo("devices").out, "threads   3 "));
+}
+
+TEST_CASE("cache lists what runs have stored, and clears it") {
+  Tool mezzo;
+  mezzo.write("m.mz", kDouble);
+  CHECK(contains(mezzo("cache list").out, "0 kernels, 0 bytes in "));
+  REQUIRE(mezzo("run m.mz --random-inputs=1").status == 0);
+  Finished list = mezzo("cache list");
+  CHECK(list.status == 0);
+  CHECK(contains(list.out, "kernel of family elementwise"));
+  CHECK(contains(list.out, "1 kernels, "));
+  CHECK(mezzo("cache").out == list.out);
+  CHECK(contains(mezzo("cache clear").out, "1 kernels removed from "));
+  CHECK(contains(mezzo("cache list").out, "0 kernels, "));
+  CHECK(mezzo("cache empty").status == 2);
+}
+
+}  // namespace
+}  // namespace mezzo::test
