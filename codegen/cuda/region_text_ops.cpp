@@ -301,8 +301,8 @@ RegionText::Text RegionText::random(const ir::Op& op, const TextCoordinates& at)
     level = std::max(level, sample.level);
     element += fmt::format(" + (u64){} * {}ull", sample.text, row);
   }
-  const Text seed = eval(op.operand(0), {{.offset = 0}});
-  const Text step = eval(op.operand(0), {{.offset = 1}});
+  const Text seed = eval(op.operand(0), {TextIndex{}});
+  const Text step = eval(op.operand(0), {TextIndex{.base = {}, .offset = 1}});
   level = std::max({level, seed.level, step.level});
   const std::string operands = fmt::format("{}, (u64){}, (u64){}, (u64)s{}", element, seed.text,
                                            step.text, stream_slots_.at(&op));
