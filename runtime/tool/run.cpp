@@ -3,6 +3,7 @@
 // result as a file and says in a line what it holds.
 #include "commands.h"
 #include "program.h"
+#include <algorithm>
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/npy.h>
 
