@@ -61,7 +61,7 @@ class Drawer {
       pool.push_back(step(pool));
       const OpKind kinds[] = {OpKind::Sum, OpKind::Max, OpKind::Min};
       Attrs attrs;
-      attrs.set("axes", std::vector<int64_t>{last});
+      attrs.set("axes", Attr(std::vector<int64_t>{last}));
       attrs.set("keepdims", true);
       Value reduced = builder_.make(kinds[dice_.roll(3)], {pool.back()}, attrs);
       pool.push_back(builder_.make(OpKind::Sub, {pool.back(), reduced}));
