@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mezzo build`: compiles the kernels of a module for a CUDA architecture and writes sources, PTX and
-// cubins with a manifest. Neither a GPU nor a driver is needed. Kernels that cannot be emitted yet are
-// listed by name.
+// `mezzo build`: compiles the kernels of a module for a CUDA architecture and writes sources, PTX
+// and cubins with a manifest. Neither a GPU nor a driver is needed. Kernels that cannot be emitted
+// yet are listed by name.
 #include "commands.h"
 #include "program.h"
 #include <mezzo/codegen/cuda/emit_kernel.h>
@@ -26,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-/// `train` for a module with a gradient or an update, else `infer`; what stages the module has behind it is
-/// left out.
+/// `train` for a module with a gradient or an update, else `infer`; what stages the module has
+/// behind it is left out.
 passes::Pipeline pipeline_for(const ir::Module& module) {
   bool trains = false;
   for (const auto& function : module.functions())
@@ -58,8 +58,7 @@ ordered_json compile_kernel(const codegen::CudaSource& kernel, const ir::Op& op,
   const fs::path base = fs::path(arguments.output) / kernel.entry;
   // The source is there to be read when the compiler refuses it.
   write_text(base.string() + ".cu", program);
-  const codegen::CudaBinary binary =
-      codegen::compile_cuda(program, arguments.target, kernel.entry);
+  const codegen::CudaBinary binary = codegen::compile_cuda(program, arguments.target, kernel.entry);
   write_text(base.string() + ".ptx", binary.ptx);
   write_text(base.string() + ".cubin", binary.cubin);
   const codegen::KernelResources resources =
@@ -88,8 +87,8 @@ int build(const BuildArguments& arguments) {
   std::error_code failed;
   fs::create_directories(arguments.output, failed);
   if (failed)
-    throw UserError({}, fmt::format("{}: cannot make the folder: {}", arguments.output,
-                                    failed.message()));
+    throw UserError(
+        {}, fmt::format("{}: cannot make the folder: {}", arguments.output, failed.message()));
   ordered_json kernels = ordered_json::array(), missing = ordered_json::array();
   for (const auto& function : module->functions())
     for (ir::Op& op : function->body()) {
@@ -101,9 +100,8 @@ int build(const BuildArguments& arguments) {
         continue;
       }
       const std::string family = ir::to_string(ir::family_of(op));
-      missing.push_back({{"kernel", op.kernel_name()},
-                         {"function", function->name()},
-                         {"family", family}});
+      missing.push_back(
+          {{"kernel", op.kernel_name()}, {"function", function->name()}, {"family", family}});
       std::fprintf(stderr, "warning: not supported yet: kernel @%s of family %s\n",
                    op.kernel_name().c_str(), family.c_str());
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA text of kernels against snapshots, and what must be in it. With MEZZO_UPDATE=1 in the environment
-// the snapshots are written anew.
+// The CUDA text of kernels against snapshots, and what must be in it. With MEZZO_UPDATE=1 in the
+// environment the snapshots are written anew.
 #include "cuda_kernels.h"
-
 #include <mezzo/codegen/cuda/emit_kernel.h>
 #include <mezzo/codegen/source_writer.h>
 #include <mezzo/ir/error.h>
@@ -41,7 +40,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-constexpr const char* kBiasGelu = R"(module @m {stage = "primitive"} {
+constexpr const char* kBiasGelu = R"(module @m attributes {stage = "primitive"} {
   func @main(%x: tensor<64x128xf16>, %b: tensor<128xf16>) -> tensor<64x128xf16> {
     %0 = cast %x : tensor<64x128xf16> -> tensor<64x128xf32>
     %1 = cast %b : tensor<128xf16> -> tensor<128xf32>
@@ -53,7 +52,7 @@ constexpr const char* kBiasGelu = R"(module @m {stage = "primitive"} {
 }
 )";
 
-constexpr const char* kTail = R"(module @m {stage = "primitive"} {
+constexpr const char* kTail = R"(module @m attributes {stage = "primitive"} {
   func @main(%x: tensor<7x9xf32>, %b: tensor<9xf32>) -> tensor<7x9xf32> {
     %0 = mul %x, %b : (tensor<7x9xf32>, tensor<9xf32>) -> tensor<7x9xf32>
     return %0 : tensor<7x9xf32>
@@ -61,7 +60,7 @@ constexpr const char* kTail = R"(module @m {stage = "primitive"} {
 }
 )";
 
-constexpr const char* kSoftmax = R"(module @m {stage = "primitive"} {
+constexpr const char* kSoftmax = R"(module @m attributes {stage = "primitive"} {
   func @main(%x: tensor<32x1000xf32>) -> tensor<32x1000xf32> {
     %0 = max %x {axes = [1], keepdims = true} : tensor<32x1000xf32> -> tensor<32x1xf32>
     %1 = sub %x, %0 : (tensor<32x1000xf32>, tensor<32x1xf32>) -> tensor<32x1000xf32>
@@ -114,7 +113,7 @@ TEST_CASE("a program needs no header and has the prelude once") {
 }
 
 TEST_CASE("a family that cannot be emitted yet is refused by name") {
-  std::unique_ptr<ir::Module> module = ir::parse(R"(module @m {stage = "primitive"} {
+  std::unique_ptr<ir::Module> module = ir::parse(R"(module @m attributes {stage = "primitive"} {
   func @main(%a: tensor<16x16xf32>, %b: tensor<16x16xf32>) -> tensor<16x16xf32> {
     %0 = matmul %a, %b {acc = f32} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
     return %0 : tensor<16x16xf32>

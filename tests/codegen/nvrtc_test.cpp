@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random kernels through NVRTC for two architectures: all compile, nothing spills, vectors are accesses of 16
-// bytes. Nothing is executed, so no GPU is needed; where there is no NVRTC the cases are skipped.
-#include "cuda_kernels.h"
-
+// Random kernels through NVRTC for two architectures: all compile, nothing spills, vectors are
+// accesses of 16 bytes. Nothing is executed, so no GPU is needed; where there is no NVRTC the cases
+// are skipped.
 #include <mezzo/codegen/cuda/nvrtc.h>
+
+#include "cuda_kernels.h"
 #include <mezzo/ir/error.h>
 #include <support/random_region.h>
 #include <support/skip.h>
@@ -21,7 +22,7 @@ using codegen::CudaBinary;
 using codegen::CudaSource;
 
 constexpr const char* kArchitectures[] = {"sm_80", "sm_90"};
-constexpr int kRegions = 20;
+constexpr int kRegions = 10;
 
 bool missing() {
   std::string reason;
@@ -49,11 +50,12 @@ void check_family(RegionFamily family, const char* name) {
       plan_for(*module, arch);
       for (const ir::Op* kernel : kernels_of(*module))
         if (codegen::can_emit_cuda(*kernel))
-          kernels.push_back(codegen::emit_cuda_kernel(*kernel, target,
-                                                      "k" + std::to_string(kernels.size())));
+          kernels.push_back(
+              codegen::emit_cuda_kernel(*kernel, target, "k" + std::to_string(kernels.size())));
     }
     CHECK(kernels.size() >= kRegions);
-    const double trivial = codegen::compile_cuda("extern \"C\" __global__ void k() {}", arch).milliseconds;
+    const double trivial =
+        codegen::compile_cuda("extern \"C\" __global__ void k() {}", arch).milliseconds;
     double total = 0;
     int vectors = 0, most_registers = 0;
     for (size_t first = 0; first < kernels.size(); first += codegen::kMaxKernelsPerProgram) {
@@ -62,7 +64,9 @@ void check_family(RegionFamily family, const char* name) {
           codegen::cuda_program(std::span(kernels).subspan(first, size)), arch);
       total += binary.milliseconds;
       vectors += count(binary.ptx, "ld.global.v4") + count(binary.ptx, "ld.global.nc.v4");
-      CHECK(binary.cubin.starts_with("\x7f" "ELF"));
+      CHECK(
+          binary.cubin.starts_with("\x7f"
+                                   "ELF"));
       REQUIRE(binary.kernels.size() == size);
       for (const codegen::KernelResources& kernel : binary.kernels) {
         INFO(arch << " " << kernel.entry);
@@ -75,9 +79,11 @@ void check_family(RegionFamily family, const char* name) {
       }
     }
     CHECK(vectors > 0);
-    std::printf("%s, %s: %zu kernels in %.0f ms (%.1f ms each; an empty one %.1f ms), at most %d registers\n",
-                name, arch, kernels.size(), total, total / static_cast<double>(kernels.size()), trivial,
-                most_registers);
+    std::printf(
+        "%s, %s: %zu kernels in %.0f ms (%.1f ms each; an empty one %.1f ms), at most %d "
+        "registers\n",
+        name, arch, kernels.size(), total, total / static_cast<double>(kernels.size()), trivial,
+        most_registers);
   }
 }
 
@@ -95,9 +101,10 @@ TEST_CASE("vectors are loads and stores of 16 bytes") {
   if (missing()) return;
   for (const char* type : {"f32", "f16", "bf16", "i32", "i64", "u8"}) {
     const std::string tensor = std::string("tensor<4096x") + type + ">";
-    std::unique_ptr<ir::Module> module = ir::parse(
-        "module @m {stage = \"primitive\"} {\n  func @main(%x: " + tensor + ", %y: " + tensor + ") -> " +
-        tensor + " {\n    %0 = add %x, %y : " + tensor + "\n    return %0 : " + tensor + "\n  }\n}\n");
+    std::unique_ptr<ir::Module> module =
+        ir::parse("module @m attributes {stage = \"primitive\"} {\n  func @main(%x: " + tensor +
+                  ", %y: " + tensor + ") -> " + tensor + " {\n    %0 = add %x, %y : " + tensor +
+                  "\n    return %0 : " + tensor + "\n  }\n}\n");
     plan_for(*module, "sm_80");
     const CudaSource source =
         codegen::emit_cuda_kernel(*kernels_of(*module).at(0), ir::target_by_name("sm_80"), "k0");

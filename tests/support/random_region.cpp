@@ -110,7 +110,8 @@ class Drawer {
                                  OpKind::Relu, OpKind::Gelu, OpKind::Sigmoid, OpKind::Square};
     constexpr OpKind kBinary[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Maximum,
                                   OpKind::Minimum};
-    Value x = pool.back(), y = pool[static_cast<size_t>(dice_.roll(static_cast<int64_t>(pool.size())))];
+    Value x = pool.back(),
+          y = pool[static_cast<size_t>(dice_.roll(static_cast<int64_t>(pool.size())))];
     switch (dice_.roll(6)) {
       case 0:
         return builder_.make(OpKind::Where, {builder_.make(OpKind::Gt, {x, y}), x, y});
