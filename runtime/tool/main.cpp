@@ -114,13 +114,8 @@ void add_cache(CLI::App& app, Action& action) {
 }
 
 /// Every subcommand, in the order of the help text.
-<<<<<<< HEAD
-constexpr void (*kCommands[])(CLI::App&, Action&) = {add_opt, add_run,     add_grad,
-                                                     add_ops, add_devices, add_cache};
-=======
 constexpr void (*kCommands[])(CLI::App&, Action&) = {
     add_opt, add_run, add_grad, add_build, add_ops, add_devices, add_cache};
->>>>>>> cuda
 
 int dispatch(int argc, char** argv) {
   CLI::App app("Mezzo: mixed-precision graph compiler", "mezzo");
