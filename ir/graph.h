@@ -11,7 +11,9 @@
 #include <mezzo/ir/shape.h>
 
 #include <cstddef>
+#include <cstddef>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -172,6 +174,12 @@ class Region {
  public:
   class Iterator {
    public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Op;
+    using difference_type = std::ptrdiff_t;
+    using pointer = Op*;
+    using reference = Op&;
+
     explicit Iterator(Op* op) : op_(op), next_(op ? op->next() : nullptr) {}
     Op& operator*() const { return *op_; }
     Op* operator->() const { return op_; }

@@ -11,6 +11,7 @@
 
 namespace mezzo::codegen {
 
+using ir::MatmulScratch;
 using ir::MatmulSpec;
 
 /// Gives `lanes` elements of a stored operand, [row][column] to [row][column + lanes - 1], in the
