@@ -49,8 +49,11 @@ Array Initializer::operator()(const Shape& shape, DType dtype, uint64_t seed,
     } else if (fan != Fan::None) {
       for (double& value : values) value *= std::sqrt(3.0);  // a uniform of variance 1
     }
-    for (int64_t i = 0; i < 4 && block * 4 + i < elements; ++i)
-      array.set(block * 4 + i, deviation * values[i]);
+    for (int64_t i = 0; i < 4 && block * 4 + i < elements; ++i) {
+      double value = deviation * values[i];
+      // 16-bit parameters are the rounded f32 ones, so that policies start alike.
+      array.set(block * 4 + i, ir::is_16bit(dtype) ? static_cast<float>(value) : value);
+    }
   }
   return array;
 }

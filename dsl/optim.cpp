@@ -37,8 +37,8 @@ OptimizerPlan plan_optimizer(const optim::SGD& sgd) {
   plan.op = "sgd";
   if (sgd.momentum != 0) plan.moments = {"velocity"};
   plan.rate = sgd.learning_rate;
-  plan.numbers = {
-      {"momentum", sgd.momentum}, {"nesterov", sgd.nesterov}, {"weight_decay", sgd.weight_decay}};
+  plan.numbers = {{"momentum", sgd.momentum}, {"weight_decay", sgd.weight_decay}};
+  plan.nesterov = sgd.nesterov;
   return plan;
 }
 

@@ -17,8 +17,8 @@ Digest structural_hash(const Function& function);
 /// function; not stable across runs.
 Digest op_hash(const Op& op);
 
-/// What the code of a kernel depends on: ops, types, attributes except arguments (`word`, `stream`,
-/// `places` ...), family and plan. The kernel's name, the bound values and `reason` do not count.
+/// What the code of a kernel depends on: ops, types, attributes except arguments and notes (`word`,
+/// `stream`, `places`, `scope`, `role` ...), family and plan. The kernel's name, the bound values and `reason` do not count.
 Digest kernel_hash(const Op& kernel);
 
 }  // namespace mezzo::ir

@@ -55,6 +55,12 @@ std::vector<std::vector<Value>> optimizer_segments(const Op& kernel) {
   return segments;
 }
 
+int vector_axis(std::span<const int64_t> dims) {
+  int axis = static_cast<int>(dims.size()) - 1;
+  while (axis >= 0 && dims[static_cast<size_t>(axis)] == 1) --axis;
+  return axis;
+}
+
 std::vector<int64_t> kernel_words(const Op& kernel) {
   std::vector<int64_t> words;
   for (Op& op : *kernel.body())

@@ -6,6 +6,7 @@
 #include <mezzo/ir/graph.h>
 #include <mezzo/ir/plan.h>
 
+#include <span>
 #include <vector>
 
 namespace mezzo::ir {
@@ -29,6 +30,9 @@ KernelSpace kernel_space(const Op& kernel);
 /// The segments of an optimizer kernel, each as its yields (which all have one shape): connected
 /// sets of ops that share only parameters, constants and scalars.
 std::vector<std::vector<Value>> optimizer_segments(const Op& kernel);
+
+/// The last axis of `dims` that is longer than 1, along which vectors run; -1 when there is none.
+int vector_axis(std::span<const int64_t> dims);
 
 /// Distinct `word` attributes of the region in order of first appearance: the flag slots of the
 /// kernel.

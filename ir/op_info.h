@@ -75,7 +75,7 @@ struct AttrInfo {
   bool required = false;
   /// Not printed when equal to the default; none for required and optional attributes.
   std::optional<Attr> fallback;
-  /// A kernel argument: never part of a kernel's key.
+  /// A kernel argument, or a note that no code depends on: never part of a kernel's key.
   bool argument = false;
 };
 

@@ -269,7 +269,7 @@ void number_words(Function& function) {
         while (!value.is_parameter() && is_view(value.op()->kind())) value = value.op()->operand(0);
         if (!value.is_parameter()) judged.insert(value.op());
       }
-  int64_t next = 0;
+  int64_t next = 1;  // 0 means "no op" in a verdict
   for (Op& op : function.body()) {
     bool floats = op.num_results() > 0 && is_float(op.result().dtype());
     bool overflows = op.kind() != OpKind::Cast ||
@@ -292,6 +292,7 @@ bool autocast(Module& module, PassContext& context) {
     number_words(*function);
   }
   if (policy) module.attrs().set("policy", policy->name);
+  module.set_stage(Stage::Typed);
   return true;
 }
 

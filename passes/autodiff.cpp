@@ -398,6 +398,9 @@ void assign_roles(const TrainingStep& step) {
   for (Op& op : body)
     if (op.info().has(ir::Trait::Optimizer) || op.info().has(ir::Trait::Effect))
       for (Value value : op.results()) needed.push_back(value);
+  std::vector<Value> results = step.function->results();
+  for (int i = 0; i < step.function->num_results(); ++i)
+    if (step.function->updated_parameter(i)) needed.push_back(results[static_cast<size_t>(i)]);
   OpSet forward = producers_of(body, inputs), update = producers_of(body, needed);
   OpSet scale = scale_ops(body);
   std::unordered_set<const ValueDef*> behind;

@@ -39,8 +39,9 @@ void grow_forwards(FuseGraph& graph) {
   for (int node = 0; node < graph.size(); ++node) {
     if (!graph.groupable(node)) continue;
     int own = graph.start_group(node);
+    // Each success leaves one group of two, the producer's.
     for (int producer : graph.producer_groups(own))
-      if (graph.try_merge(producer, own, FuseGraph::Merge::Forwards)) break;
+      if (graph.try_merge(producer, own, FuseGraph::Merge::Forwards)) own = producer;
   }
 }
 
@@ -85,6 +86,8 @@ bool fuse(Module& module, PassContext& context) {
     MEZZO_CHECK(!has_gradient, "fuse before autodiff in @" + function->name());
     changed |= fuse_function(*function, unfused);
   }
+  changed |= module.stage() != Stage::Fused;
+  module.set_stage(Stage::Fused);
   return changed;
 }
 

@@ -55,11 +55,6 @@ void literal_leaves_type(const Function& function, PassContext& context) {
 
 }  // namespace
 
-std::string to_string(const Finding& finding) {
-  return ir::to_string(finding.location) + ": warning: " + finding.text + " [" + finding.name +
-         "]\nnote: " + finding.remedy;
-}
-
 bool lint(Module& module, PassContext& context) {
   for (const auto& function : module.functions()) {
     no_path_to_loss(*function, context);

@@ -50,11 +50,12 @@ int64_t product(std::span<const int64_t> dims) {
   return n;
 }
 
-/// Whole rows of the last axis where there are several axes, so that an index is divided once a
-/// row.
+/// Whole rows of the vector axis where there are several axes, so that an index is divided once a row.
 int64_t elementwise_grain(const Shape& space) {
-  if (space.rank() <= 1) return kElementsPerTask;
-  int64_t inner = std::max<int64_t>(space[space.rank() - 1], 1);
+  int axis = vector_axis(space.dims());
+  if (axis < 0) return kElementsPerTask;
+  int64_t inner = std::max<int64_t>(space[axis], 1);
+  if (inner == space.elements()) return kElementsPerTask;
   return inner * std::max<int64_t>(1, kElementsPerTask / inner);
 }
 

@@ -194,6 +194,8 @@ bool plan_memory(Module& module, PassContext&) {
     Planner(*function).run();
     changed = true;
   }
+  changed |= module.stage() != Stage::Planned;
+  module.set_stage(Stage::Planned);
   return changed;
 }
 

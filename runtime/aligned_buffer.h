@@ -16,8 +16,8 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   /// `bytes` bytes of any content, at least one, so that every buffer has an address.
   explicit AlignedBuffer(int64_t bytes)
-      : data_(static_cast<std::byte*>(::operator new(
-            static_cast<size_t>(bytes > 0 ? bytes : 1), std::align_val_t(kAlignment)))) {}
+      : data_(static_cast<std::byte*>(::operator new(static_cast<size_t>(bytes > 0 ? bytes : 1),
+                                                     std::align_val_t(kAlignment)))) {}
 
   std::byte* data() const { return data_.get(); }
 

@@ -64,17 +64,15 @@ void keep_only(ir::Module& module, ir::Function& wanted) {
 }
 
 bool contains(const passes::Pipeline& pipeline, std::string_view pass) {
-  return std::ranges::any_of(pipeline,
-                             [&](const auto& step) { return pass == step.pass->name; });
+  return std::ranges::any_of(pipeline, [&](const auto& step) { return pass == step.pass->name; });
 }
 
 passes::Pipeline build_pipeline(const ir::Module& module, const ir::Function& function,
                                 const CompileOptions& options) {
   std::string text = options.pipeline;
   if (text.empty()) text = has_gradient(function) ? "train" : "infer";
-  passes::Pipeline pipeline = text == "train" || text == "infer"
-                                  ? passes::pipeline_by_name(text)
-                                  : passes::parse_pipeline(text);
+  passes::Pipeline pipeline = text == "train" || text == "infer" ? passes::pipeline_by_name(text)
+                                                                 : passes::parse_pipeline(text);
   std::erase_if(pipeline, [&](const passes::PipelineStep& step) {
     return module.stage() > step.pass->latest ||
            (options.loss_scale == "off" && step.pass->name == std::string_view("loss-scale"));
@@ -101,14 +99,16 @@ ir::Target runnable_target(const std::string& name) {
   ir::Target target = codegen::resolve_target(name);
   ir::Target native = codegen::native_target();
   if (target.kind != ir::Target::Kind::Cpu)
-    throw DeviceError(fmt::format("target '{}' is not a processor that this build can run; "
-                                  "targets that run here are native and x86-64-v2 to v4",
-                                  name));
+    throw DeviceError(
+        fmt::format("target '{}' is not a processor that this build can run; "
+                    "targets that run here are native and x86-64-v2 to v4",
+                    name));
   for (const std::string& feature : target.features)
     if (!native.has(feature))
-      throw DeviceError(fmt::format("target '{}' needs {}, which this machine does not have; "
-                                    "compile for `native`",
-                                    name, feature));
+      throw DeviceError(
+          fmt::format("target '{}' needs {}, which this machine does not have; "
+                      "compile for `native`",
+                      name, feature));
   return target;
 }
 
@@ -195,9 +195,8 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   ir::DebugOptions debug = options.debug;
   if (debug == ir::DebugOptions()) debug = ir::debug_options_from_environment(passes::pass_names());
 
-  ir::Function& wanted = find_function(*module, function);
-  keep_only(*module, wanted);
-  passes::Pipeline pipeline = build_pipeline(*module, wanted, options);
+  keep_only(*module, find_function(*module, function));
+  passes::Pipeline pipeline = build_pipeline(*module, find_function(*module, function), options);
   out.pipeline = passes::print_pipeline(pipeline);
 
   passes::PassContext context;
@@ -212,12 +211,14 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   for (const passes::StepReport& step : passed.steps)
     out.timings.push_back({step.pass->name, step.milliseconds});
   if (module->stage() != ir::Stage::Planned)
-    throw UserError({}, fmt::format("the pipeline leaves the module at stage {}, not planned: {}",
-                                    to_string(module->stage()), out.pipeline),
+    throw UserError({},
+                    fmt::format("the pipeline leaves the module at stage {}, not planned: {}",
+                                to_string(module->stage()), out.pipeline),
                     "it must end in plan-memory");
 
+  const ir::Function& planned = find_function(*module, function);
   std::vector<const ir::Op*> kernels;
-  for (const ir::Op& op : wanted.body())
+  for (const ir::Op& op : planned.body())
     if (op.kind() == ir::OpKind::Kernel) kernels.push_back(&op);
   dump_kernels(kernels, function, context.target, debug);
   count_ops(kernels, out);
@@ -234,13 +235,13 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   Clock::time_point binding = Clock::now();
   std::vector<std::shared_ptr<const LoadedKernel>> loaded;
   for (StoredKernel& each : stored) loaded.push_back(std::move(each.kernel));
-  auto executable = std::make_unique<Executable>(std::move(module), wanted, std::move(loaded),
+  auto executable = std::make_unique<Executable>(std::move(module), planned, std::move(loaded),
                                                  std::move(pool), debug.launch);
   out.timings.push_back({"executable", milliseconds_since(binding)});
   out.milliseconds = milliseconds_since(start);
   if (debug.dumps("plan")) {
-    std::string text = fmt::format("// plan of @{}, arena {} bytes\n", function,
-                                   executable->arena_bytes());
+    std::string text =
+        fmt::format("// plan of @{}, arena {} bytes\n", function, executable->arena_bytes());
     for (const std::string& line : executable->launch_lines()) text += "// " + line + "\n";
     write_dump(debug, function + ".plan.txt", text);
   }

@@ -17,22 +17,22 @@ namespace mezzo::runtime {
 struct CompileOptions {
   /// `train`, `infer` or a pipeline in text form; empty: `train` if a function has a `gradient`,
   /// else `infer`. Passes that the module's stage has behind it are left out.
-  std::string pipeline;
+  std::string pipeline = {};
   /// Policy name (`mixed_float16` ...); empty: types stay as written.
-  std::string policy;
+  std::string policy = {};
   /// `excess` or `as-written`.
   std::string rounding = "excess";
   /// `native` or a name of ir/target.h.
   std::string target = "native";
   /// Options of loss-scale in attribute notation (`{interval = 2000}`), or "off".
-  std::string loss_scale;
+  std::string loss_scale = {};
   /// Compile every op as a kernel of its own (the unfused half of tests).
   bool fuse = true;
   /// 0: the default of the machine.
   int threads = 0;
   /// Look kernels up in the disk cache and store them there.
   bool disk_cache = true;
-  ir::DebugOptions debug;
+  ir::DebugOptions debug = {};
 };
 
 struct CompileReport {

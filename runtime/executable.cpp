@@ -57,7 +57,7 @@ struct Executable::State {
   const ir::Function& function;
   RunPlan plan;
   std::shared_ptr<ThreadPool> pool;
-  bool log_launches;
+  bool log_launches = false;
   bool is_step = false;  // holds a verdict, which then tells of bad indices
 
   AlignedBuffer arena, workspace;
@@ -113,8 +113,8 @@ void Executable::State::prepare(std::vector<std::shared_ptr<const LoadedKernel>>
       each.integers.push_back(op->int_attr("stream"));
     each.buffers.resize(step.buffers.size());
     if (each.kernel->workspace_bytes > 0) each.buffers.push_back(workspace.data());
-    each.threads = static_cast<int>(std::clamp<int64_t>(
-        work_of(*step.op) / kWorkPerThread, 1, static_cast<int64_t>(pool->threads())));
+    each.threads = static_cast<int>(std::clamp<int64_t>(work_of(*step.op) / kWorkPerThread, 1,
+                                                        static_cast<int64_t>(pool->threads())));
     bound.push_back(std::move(each));
   }
   MEZZO_CHECK(bound.size() == kernels.size(), "more kernels than kernel ops");
@@ -138,9 +138,9 @@ void Executable::State::check(std::span<void* const> new_parameters,
   std::vector<ir::Value> values = function.results();
   for (int i = 0; i < function.num_results(); ++i) {
     size_t place = static_cast<size_t>(i);
-    MEZZO_CHECK(new_results[place] || function.updated_parameter(i) ||
-                    values[place].type().bytes() == 0,
-                fmt::format("result {} of @{} has no memory", i, function.name()));
+    MEZZO_CHECK(
+        new_results[place] || function.updated_parameter(i) || values[place].type().bytes() == 0,
+        fmt::format("result {} of @{} has no memory", i, function.name()));
   }
 }
 
@@ -231,9 +231,8 @@ void Executable::State::give_verdict(const RunStep& step) {
   facts.words = std::span(words).first(words.size() - 1);
   facts.index_range = index_flag() != 0;
   facts.all_finite = *pointers[static_cast<size_t>(step.buffers[0])] != std::byte{0};
-  facts.loss_finite =
-      plan.loss < 0 ||
-      all_finite(function.results()[0].type(), pointers[static_cast<size_t>(plan.loss)]);
+  facts.loss_finite = plan.loss < 0 || all_finite(function.results()[0].type(),
+                                                  pointers[static_cast<size_t>(plan.loss)]);
   int32_t verdict = 0;
   if (!facts.all_finite || !facts.loss_finite || facts.index_range) {
     if (!verdict_table) verdict_table = ir::VerdictTable::from(function);

@@ -2,8 +2,9 @@
 // One word announces a job, one counter tells its end; both are spun on for some 30 microseconds
 // before a thread sleeps in the kernel. Spinning is left out where there are more threads than
 // processors: it would only delay the others.
-#include <mezzo/ir/error.h>
 #include <mezzo/runtime/thread_pool.h>
+
+#include <mezzo/ir/error.h>
 
 #include <algorithm>
 #include <charconv>

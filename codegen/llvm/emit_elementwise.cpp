@@ -48,11 +48,11 @@ bool is_flat(std::span<const ir::Value> values) {
   return true;
 }
 
-/// Coordinates of the position `linear` of a space that is treated as one axis: the whole index
-/// sits on the last axis, which row-major strides make right for every tensor of the space's shape.
+/// Coordinates of the position `linear` of a space that is treated as one axis: the whole index sits on the vector
+/// axis, which row-major strides make right for every tensor of the space's shape.
 Coordinates flat_coordinates(RegionEmitter& emitter, const ir::Shape& space, Value* linear) {
   Coordinates at = emitter.origin(space);
-  at.back() = {linear, 1};
+  at[static_cast<size_t>(ir::vector_axis(space.dims()))] = {linear, 1};
   return at;
 }
 
@@ -61,46 +61,42 @@ struct Segment {
   std::vector<int> results;  // kernel result of each yield
 };
 
-void store_all(RegionEmitter& emitter, const Segment& segment, const Coordinates& at) {
+void store_all(RegionEmitter& emitter, const Segment& segment, const Coordinates& at, bool vector) {
   RegionEmitter::Scope scope(emitter);
   // All are evaluated before any is stored: a result may overwrite an operand in place.
   std::vector<Value*> values;
-  for (ir::Value value : segment.yields) values.push_back(emitter.eval(value, at));
-  bool varies = !at.empty() && at.back().stride != 0;
-  for (size_t i = 0; i < values.size(); ++i)
-    emitter.store(segment.results[i],
-                  varies ? emitter.splat(values[i], emitter.lanes()) : values[i], at);
+  for (ir::Value value : segment.yields)
+    values.push_back(vector ? emitter.eval_vector(value, at) : emitter.eval(value, at));
+  for (size_t i = 0; i < values.size(); ++i) emitter.store(segment.results[i], values[i], at);
 }
 
-/// Elements [begin, end) of a segment; `begin` is a multiple of the last axis unless the segment is
-/// flat.
-void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Value* end,
-                int lanes) {
+/// Elements [begin, end) of a segment; `begin` is a multiple of the vector axis unless the segment is flat.
+void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Value* end, int lanes) {
   const ir::Shape& space = segment.yields[0].shape();
   llvm::IRBuilderBase& b = emitter.builder();
-  if (space.rank() == 0) {
-    emitter.frame().loop(begin, end, 1, [&](Value*) { store_all(emitter, segment, {}); });
+  int axis = ir::vector_axis(space.dims());
+  if (axis < 0) {
+    emitter.frame().loop(begin, end, 1,
+                         [&](Value*) { store_all(emitter, segment, emitter.origin(space), false); });
     return;
   }
-  // An axis of length 1 at the end has stride 0 in `linear`; such spaces go by rows of one element.
-  if (is_flat(segment.yields) && space[space.rank() - 1] != 1) {
+  if (is_flat(segment.yields)) {
     vector_loop(emitter, begin, end, lanes, [&](Value* position) {
-      store_all(emitter, segment, flat_coordinates(emitter, space, position));
+      store_all(emitter, segment, flat_coordinates(emitter, space, position), true);
     });
     return;
   }
-  int64_t inner = space[space.rank() - 1];
-  std::span<const int64_t> outer = space.dims().first(static_cast<size_t>(space.rank() - 1));
+  int64_t inner = std::max<int64_t>(space[axis], 1);
+  std::span<const int64_t> outer = space.dims().first(static_cast<size_t>(axis));
   Value* first_row = b.CreateSDiv(begin, emitter.index(inner));
   Value* end_row = b.CreateSDiv(end, emitter.index(inner));
   emitter.frame().loop(first_row, end_row, 1, [&](Value* row) {
     Coordinates at = emitter.origin(space);
     std::vector<Value*> position = delinearize(emitter, row, outer);
     for (size_t i = 0; i < position.size(); ++i) at[i].base = position[i];
-    if (inner == 1) return store_all(emitter, segment, at);
     vector_loop(emitter, emitter.index(0), emitter.index(inner), lanes, [&](Value* column) {
-      at.back() = {column, 1};
-      store_all(emitter, segment, at);
+      at[static_cast<size_t>(axis)] = {column, 1};
+      store_all(emitter, segment, at, true);
     });
   });
 }

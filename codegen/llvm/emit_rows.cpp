@@ -162,19 +162,22 @@ class RowsEmitter {
     return at;
   }
 
-  /// Loops over all columns of a row; the body gets coordinates of the space and the linear column.
-  void column_loop(const Coordinates& row,
-                   const std::function<void(const Coordinates&, Value*)>& body) {
+  /// Loops over all columns of a row; the body gets coordinates of the space and the linear column. A row of one
+  /// column is a vector with one lane on.
+  void column_loop(const Coordinates& row, const std::function<void(const Coordinates&, Value*)>& body) {
     std::span<const int64_t> dims = space_.space.dims().subspan(static_cast<size_t>(space_.kept()));
-    int64_t inner = dims.back(), outer = inner == 0 ? 0 : columns_ / inner;
+    int axis = ir::vector_axis(dims);
+    int64_t inner = axis < 0 ? 1 : dims[static_cast<size_t>(axis)];
+    int64_t outer = inner == 0 ? 0 : columns_ / inner;
     auto one_line = [&](Value* line) {
       Coordinates at = row;
-      std::vector<Value*> position = delinearize(emitter_, line, dims.first(dims.size() - 1));
-      for (size_t i = 0; i < position.size(); ++i)
-        at[static_cast<size_t>(space_.kept()) + i].base = position[i];
+      if (axis > 0) {
+        std::vector<Value*> position = delinearize(emitter_, line, dims.first(static_cast<size_t>(axis)));
+        for (size_t i = 0; i < position.size(); ++i) at[static_cast<size_t>(space_.kept()) + i].base = position[i];
+      }
       Value* base = b_.CreateMul(line, emitter_.index(inner));
       vector_loop(emitter_, emitter_.index(0), emitter_.index(inner), lanes_, [&](Value* column) {
-        at.back() = {column, 1};
+        if (axis >= 0) at[static_cast<size_t>(space_.kept() + axis)] = {column, 1};
         body(at, b_.CreateAdd(base, column));
       });
     };
@@ -265,8 +268,11 @@ class RowsEmitter {
       column_loop(at_row, [&](const Coordinates& at, Value* column) {
         use_buffers(deepest_ + 1, at, column);
         for (size_t i = 0; i < yields_.size(); ++i)
-          if (full(yields_[i]))
-            emitter_.store(static_cast<int>(i), emitter_.eval_vector(yields_[i], at), at);
+          if (full(yields_[i])) {
+            Value* value =
+                columns_ == 1 ? emitter_.eval(yields_[i], at) : emitter_.eval_vector(yields_[i], at);
+            emitter_.store(static_cast<int>(i), value, at);
+          }
       });
       forget_buffers(deepest_ + 1);
     }

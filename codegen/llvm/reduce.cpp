@@ -106,7 +106,7 @@ void Reducer::add(Value* value, Value* position) {
 
 Value* Reducer::fold(Value* vector) {
   llvm::IRBuilderBase& b = emitter_.builder();
-  for (int half = lanes_ / 2; half >= 1; half /= 2) {
+  for (int half = lanes_ / 2; half > 1; half /= 2) {
     llvm::SmallVector<int> low, high;
     for (int i = 0; i < half; ++i) {
       low.push_back(i);
@@ -114,7 +114,9 @@ Value* Reducer::fold(Value* vector) {
     }
     vector = combine(b.CreateShuffleVector(vector, low), b.CreateShuffleVector(vector, high));
   }
-  return vector->getType()->isVectorTy() ? b.CreateExtractElement(vector, uint64_t{0}) : vector;
+  if (lanes_ == 1) return vector;
+  return combine(b.CreateExtractElement(vector, uint64_t{0}),
+                 b.CreateExtractElement(vector, uint64_t{1}));
 }
 
 Value* Reducer::finish(int64_t count, bool fold_lanes) {

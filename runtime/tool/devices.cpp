@@ -13,8 +13,8 @@ namespace mezzo::tool {
 namespace {
 
 /// Instruction sets that kernels are chosen by, of all that a processor has.
-constexpr const char* kTold[] = {"sse4.2",   "avx",      "avx2",     "fma",        "f16c",
-                                 "avx512f",  "avx512bw", "avx512dq", "avx512vl",   "avx512bf16",
+constexpr const char* kTold[] = {"sse4.2",     "avx",      "avx2",     "fma",      "f16c",
+                                 "avx512f",    "avx512bw", "avx512dq", "avx512vl", "avx512bf16",
                                  "avx512fp16", "amx-bf16", "amx-tile"};
 
 void print_cpu(const ir::Target& target) {
@@ -37,8 +37,9 @@ void print_cpu(const ir::Target& target) {
                  ? "native in matrix products (AVX512-BF16), else converted: f32 arithmetic"
                  : "converted: f32 arithmetic, conversions by shifts and integer rounding");
   if (target.avx512bf16)
-    fmt::print("            note: the unit of AVX512-BF16 flushes subnormal numbers and adds\n"
-               "            products in pairs\n");
+    fmt::print(
+        "            note: the unit of AVX512-BF16 flushes subnormal numbers and adds\n"
+        "            products in pairs\n");
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // `mezzo grad`: prints a module with a function that gives value and gradients.
 #include "commands.h"
 #include "program.h"
-
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/parser.h>
 #include <mezzo/ir/printer.h>

@@ -79,8 +79,7 @@ void add_grad(CLI::App& app, Action& action) {
   command->add_option("--loss-scale", arguments->loss_scale,
                       "start the backward pass from this number and divide by it at the end");
   command->add_option("-o", arguments->output, "file for the module instead of standard output");
-  command->callback(
-      [arguments, &action] { action = [arguments] { return grad(*arguments); }; });
+  command->callback([arguments, &action] { action = [arguments] { return grad(*arguments); }; });
 }
 
 void add_build(CLI::App& app, Action& action) {

@@ -18,6 +18,12 @@ namespace {
 
 using runtime::HostArray;
 
+bool holds(const ir::Function& function, ir::OpKind kind) {
+  for (const ir::Op& op : function.body())
+    if (op.kind() == kind) return true;
+  return false;
+}
+
 class CompiledProgram : public Program {
  public:
   explicit CompiledProgram(std::unique_ptr<runtime::Executable> executable)
@@ -46,16 +52,10 @@ class InterpretedProgram : public Program {
     ir::RunResult run = ir::run(*module_, function_, tensors);
     for (size_t i = 0; i < results.size(); ++i) ir::to_bytes(run.results[i], results[i].bytes);
     // Inside a step the verdict tells of it.
-    return run.index_range && !has_verdict();
+    return run.index_range && !holds(function_, ir::OpKind::Verdict);
   }
 
  private:
-  bool has_verdict() const {
-    return std::any_of(function_.body().begin(), function_.body().end(), [](const ir::Op& op) {
-      return op.kind() == ir::OpKind::Verdict;
-    });
-  }
-
   std::unique_ptr<ir::Module> module_;
   const ir::Function& function_;
 };
@@ -80,11 +80,10 @@ void run_passes(ir::Module& module, const passes::Pipeline& pipeline) {
 /// What an interpreted module goes through: what was asked for and no more.
 passes::Pipeline interpreter_pipeline(const RunArguments& arguments, const ir::Function& function) {
   if (arguments.passes_given) return passes::parse_pipeline(arguments.passes, "--passes");
-  bool gradient = std::any_of(
-      function.body().begin(), function.body().end(),
-      [](const ir::Op& op) { return op.kind() == ir::OpKind::Gradient; });
+  bool gradient = holds(function, ir::OpKind::Gradient);
   std::string text = gradient ? "autodiff" : "";
-  if (!arguments.policy.empty()) text += (gradient ? ", " : "") + std::string("autocast, cast-cleanup");
+  if (!arguments.policy.empty())
+    text += (gradient ? ", " : "") + std::string("autocast, cast-cleanup");
   return passes::parse_pipeline(text);
 }
 
@@ -126,26 +125,28 @@ ir::Function& chosen_function(ir::Module& module, const std::string& name) {
   for (const auto& function : module.functions()) known.push_back(function->name());
   if (name.empty()) {
     if (known.size() == 1) return *module.functions().front();
-    throw UserError({}, fmt::format("the module has {} functions: {}", known.size(),
-                                    fmt::join(known, ", ")),
-                    "choose one with --func");
+    throw UserError(
+        {}, fmt::format("the module has {} functions: {}", known.size(), fmt::join(known, ", ")),
+        "choose one with --func");
   }
   if (ir::Function* function = module.function(name)) return *function;
-  throw UserError(
-      {}, fmt::format("there is no function @{}{}", name, ir::did_you_mean(name, known)));
+  throw UserError({},
+                  fmt::format("there is no function @{}{}", name, ir::did_you_mean(name, known)));
 }
 
 std::unique_ptr<Program> load_program(const RunArguments& arguments) {
   const std::string& device = arguments.device;
   bool cuda = device == "cuda" || device.starts_with("cuda:");
   if (!cuda && device != "cpu" && device != "interp")
-    throw UserError({}, fmt::format("unknown device '{}'{}", device,
-                                    ir::did_you_mean(device, {"cpu", "interp", "cuda"})),
+    throw UserError({},
+                    fmt::format("unknown device '{}'{}", device,
+                                ir::did_you_mean(device, {"cpu", "interp", "cuda"})),
                     "devices are cpu, interp and cuda[:N]");
   if (cuda)
-    throw DeviceError(fmt::format("device '{}' is not supported yet: this build runs kernels on "
-                                  "processors only; use --device=cpu",
-                                  device));
+    throw DeviceError(
+        fmt::format("device '{}' is not supported yet: this build runs kernels on "
+                    "processors only; use --device=cpu",
+                    device));
   std::unique_ptr<ir::Module> module = ir::parse(read_text(arguments.file), arguments.file);
   module->attrs().erase("pipeline");  // of a reproducer: what `opt` is to do
   std::string name = chosen_function(*module, arguments.function).name();

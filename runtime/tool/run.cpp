@@ -3,12 +3,12 @@
 // result as a file and says in a line what it holds.
 #include "commands.h"
 #include "program.h"
-#include <algorithm>
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/npy.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -51,8 +51,9 @@ HostArray read_input(const std::string& file, const ir::Function& function, int 
   HostArray array = runtime::read_npy(file);
   bool floats = is_float(type.dtype) && is_float(array.type.dtype);
   if (!(array.type.shape == type.shape) || (!floats && array.type.dtype != type.dtype))
-    throw UserError({}, fmt::format("{}: holds {}, but parameter {}", file, to_string(array.type),
-                                    parameter_text(function, index)),
+    throw UserError({},
+                    fmt::format("{}: holds {}, but parameter {}", file, to_string(array.type),
+                                parameter_text(function, index)),
                     "shapes must agree; floats are converted, integers and bools are not");
   return array.type.dtype == type.dtype ? array : array.converted_to(type.dtype);
 }
@@ -112,8 +113,8 @@ std::vector<HostArray> gather_inputs(const RunArguments& arguments, const ir::Fu
   return inputs;
 }
 
-/// `0 %l: tensor<f32> min 0.5 max 0.5 mean 0.5 nan 0 inf 0 zero 0`; minimum, maximum and mean are of
-/// the finite elements.
+/// `0 %l: tensor<f32> min 0.5 max 0.5 mean 0.5 nan 0 inf 0 zero 0`; minimum, maximum and mean are
+/// of the finite elements.
 std::string summary(const ir::Function& function, int index, const HostArray& array) {
   double low = std::numeric_limits<double>::infinity(), high = -low, sum = 0;
   int64_t finite = 0, nans = 0, infinities = 0, zeros = 0;

@@ -185,5 +185,6 @@ TEST_CASE("the Wilson interval of 8,800 of 10,000") {
   auto [low, high] = metrics::wilson_interval(0.88, 10000);
   CHECK(low == doctest::Approx(0.87348).epsilon(1e-4));
   CHECK(high == doctest::Approx(0.88623).epsilon(1e-4));
-  CHECK(metrics::wilson_interval(1, 10).second == 1);
+  CHECK(metrics::wilson_interval(1, 10).second == doctest::Approx(1));
+  CHECK(metrics::wilson_interval(0.5, 0) == std::pair(0.0, 1.0));
 }

@@ -143,7 +143,7 @@ TEST_CASE("names of policies and devices") {
         "error: unknown policy 'mixed_float61'; did you mean 'mixed_float16'?\nnote: the policies "
         "are float32, mixed_float16, mixed_bfloat16, float16, bfloat16");
   CHECK(caught([] { Device::by_name("gpu"); }).text ==
-        "error: unknown device 'gpu'\nnote: the devices are cpu and interp");
+        "error: unknown device 'gpu'; did you mean 'cpu'?\nnote: the devices are cpu and interp");
 }
 
 TEST_CASE("options of optimizers out of range") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <mezzo/passes/grad_function.h>
 #include <ops/gradient_support.h>
+
+#include <mezzo/passes/grad_function.h>
 
 #include <cmath>
 
@@ -91,8 +92,8 @@ void compare(const Module& module, const char* function, const std::vector<Input
       double high = run_scalar(module, function, up), low = run_scalar(module, function, down);
       double difference = (high - low) / (2 * kStep);
       double bound = kBound * (1 + magnitude + std::abs(high));
-      INFO("@" << function << " by " << input_name(i) << ", probe " << probe << ": gradient "
-               << expected << ", difference " << difference);
+      INFO("@" << std::string(function) << " by " << input_name(i) << ", probe " << probe
+               << ": gradient " << expected << ", difference " << difference);
       CHECK(std::abs(expected - difference) <= bound);
     }
   }
@@ -143,14 +144,14 @@ std::unique_ptr<Module> make_loss(const std::vector<Input>& inputs, const BuildB
   return module;
 }
 
-std::vector<InterpreterTensor> random_inputs(const Module& module,
-                                             const std::vector<Input>& inputs, unsigned seed) {
+std::vector<InterpreterTensor> random_inputs(const Module& module, const std::vector<Input>& inputs,
+                                             unsigned seed) {
   std::mt19937 random(seed);
   std::vector<InterpreterTensor> tensors;
   for (size_t i = 0; i <= inputs.size(); ++i) {
     char domain = i < inputs.size() ? inputs[i].domain : 's';
-    InterpreterTensor& tensor = tensors.emplace_back(
-        module.function("loss")->parameter(static_cast<int>(i)).type());
+    InterpreterTensor& tensor =
+        tensors.emplace_back(module.function("loss")->parameter(static_cast<int>(i)).type());
     for (int64_t e = 0; e < tensor.elements(); ++e) tensor.set_number(e, draw(domain, random));
   }
   return tensors;
@@ -182,12 +183,11 @@ void check_gradients(const std::vector<Input>& inputs, const BuildBody& body, bo
        ++i) {
     InterpreterTensor& direction =
         tensors.emplace_back(module->function("second")->parameter(i).type());
-    for (int64_t e = 0; e < direction.elements(); ++e)
-      direction.set_number(e, draw('s', random));
+    for (int64_t e = 0; e < direction.elements(); ++e) direction.set_number(e, draw('s', random));
   }
   passes::PassContext context;
-  Function* gradient = passes::append_gradient_function(*module, "second", wrt_names(inputs),
-                                                        std::nullopt, context);
+  Function* gradient =
+      passes::append_gradient_function(*module, "second", wrt_names(inputs), std::nullopt, context);
   std::vector<InterpreterTensor> results = ir::run(*module, *gradient, tensors).results;
   results.erase(results.begin());
   compare(*module, "second", inputs, tensors, results, random);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every op with a gradient, first and second derivatives, against f64 central differences.
 #include <mezzo/passes/autodiff.h>
-#include <ops/gradient_support.h>
 
+#include <ops/gradient_support.h>
 #include <set>
 
 namespace mezzo::test {
@@ -40,7 +40,7 @@ void check_case(const Case& test, unsigned seed) {
     inputs.push_back({Type(dtype, test.shapes[i]), domain, dtype == DType::F64});
     shapes += " [" + to_string(test.shapes[i]) + "]";
   }
-  INFO("op " << info.name << shapes);
+  INFO("op " << std::string(info.name) << shapes);
   check_gradients(
       inputs,
       [&](Builder& builder, std::span<const Value> values) {
@@ -54,14 +54,10 @@ void check_case(const Case& test, unsigned seed) {
 /// Shapes of elementwise operands: scalar, odd, broadcast both ways, length 1, empty, long.
 std::vector<std::vector<Shape>> elementwise_shapes(int operands) {
   if (operands == 1) return {{Shape{}}, {Shape{5}}, {Shape{3, 1}}, {Shape{0, 3}}, {Shape{9, 11}}};
-  std::vector<std::vector<Shape>> out = {{Shape{}, Shape{}},
-                                         {Shape{5}, Shape{5}},
-                                         {Shape{3, 4}, Shape{4}},
-                                         {Shape{3, 1}, Shape{1, 4}},
-                                         {Shape{}, Shape{2, 3}},
-                                         {Shape{1, 1}, Shape{3}},
-                                         {Shape{0, 3}, Shape{3}},
-                                         {Shape{9, 11}, Shape{11}}};
+  std::vector<std::vector<Shape>> out = {{Shape{}, Shape{}},      {Shape{5}, Shape{5}},
+                                         {Shape{3, 4}, Shape{4}}, {Shape{3, 1}, Shape{1, 4}},
+                                         {Shape{}, Shape{2, 3}},  {Shape{1, 1}, Shape{3}},
+                                         {Shape{0, 3}, Shape{3}}, {Shape{9, 11}, Shape{11}}};
   for (auto& shapes : out)
     while (static_cast<int>(shapes.size()) < operands) shapes.push_back(shapes[0]);
   return out;
@@ -145,8 +141,7 @@ TEST_CASE("elementwise gradients are those of central differences, second ones t
   for (const OpInfo& info : ir::all_ops()) {
     if (!is_elementwise(info.kind) || !has_gradient(info)) continue;
     int operands = info.max_operands < 0 ? 3 : info.max_operands;
-    for (const auto& shapes : elementwise_shapes(operands))
-      check_case({info.kind, shapes}, seed++);
+    for (const auto& shapes : elementwise_shapes(operands)) check_case({info.kind, shapes}, seed++);
   }
 }
 
@@ -159,7 +154,7 @@ TEST_CASE("every op with a gradient is in a table of this test") {
   std::set<OpKind> covered;
   for (const Case& test : tensor_cases()) covered.insert(test.kind);
   for (const OpInfo& info : ir::all_ops()) {
-    INFO("op " << info.name);
+    INFO("op " << std::string(info.name));
     if (has_gradient(info)) CHECK((is_elementwise(info.kind) || covered.count(info.kind)));
   }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must change the key of a kernel and what must not.
-#include <doctest/doctest.h>
-#include <mezzo/ir/parser.h>
 #include <mezzo/runtime/cache_key.h>
 
+#include <mezzo/ir/parser.h>
+
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 namespace mezzo::test {
@@ -73,6 +74,11 @@ TEST_CASE("names, places, locations and the numbers of words and streams are not
   CHECK(key({.loc = " loc(\"net.cpp\":12 from exp)"}) == key({}));
   CHECK(key({.first = "{word = 70}", .second = "{word = 9}"}) == key({}));
   CHECK(key({.random = "{stream = 5}"}) == key({}));
+}
+
+TEST_CASE("layer, role and what else no code depends on is not in the key") {
+  CHECK(key({.first = "{role = \"backward\", scope = \"hidden1\", word = 3}"}) == key({}));
+  CHECK(key({.first = "{policy = \"float32\", replica = 1, word = 3}"}) == key({}));
 }
 
 TEST_CASE("which operations have a word, and which share one, is in the key") {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiled.h"
 
-#include <fmt/format.h>
 #include <support/random_array.h>
+
+#include <fmt/format.h>
 
 #include <cmath>
 
@@ -68,7 +69,7 @@ Outcome run_compiled(runtime::Executable& executable, const Tensors& inputs, boo
   for (auto& bytes : in) parameters.push_back(bytes.data());
   for (size_t i = 0; i < out.size(); ++i)
     results.push_back(bare && function.updated_parameter(static_cast<int>(i)) ? nullptr
-                                                                               : out[i].data());
+                                                                              : out[i].data());
   runtime::RunStatus status = executable.run(parameters, results);
   Outcome outcome;
   for (size_t i = 0; i < in.size(); ++i)
@@ -124,7 +125,8 @@ std::string describe_distance(const ir::InterpreterTensor& got,
   if (got.type.dtype == ir::DType::BF16) bound = 2e-2;
   double largest = 0;
   for (int64_t i = 0; i < expected.elements(); ++i)
-    if (std::isfinite(expected.number(i))) largest = std::max(largest, std::abs(expected.number(i)));
+    if (std::isfinite(expected.number(i)))
+      largest = std::max(largest, std::abs(expected.number(i)));
   for (int64_t i = 0; i < expected.elements(); ++i) {
     double a = got.number(i), b = expected.number(i);
     if (ir::same_bits(a, b)) continue;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executables against the interpreter on the module that they were made from.
 #include "compiled.h"
-
-#include <doctest/doctest.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/verdict.h>
+
+#include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
@@ -63,17 +63,16 @@ TEST_CASE("a training step computes what the interpreter computes, under every p
       CHECK(got.words == expected.words);
       CHECK(verdict_of(executable->function(), got) == 0);
       int w1 = index_of(executable->function(), "w1");
-      CHECK_FALSE(ir::same_bits(got.parameters[static_cast<size_t>(w1)],
-                                inputs[static_cast<size_t>(w1)]));
+      CHECK_FALSE(
+          ir::same_bits(got.parameters[static_cast<size_t>(w1)], inputs[static_cast<size_t>(w1)]));
     }
 }
 
 TEST_CASE("unfused, every operation is a kernel and the results are those of the interpreter") {
   runtime::CompileReport fused, unfused;
   compile_text(mlp_step_text(5, 7, 6), "step", in_memory({.policy = "mixed_float16"}), &fused);
-  auto executable =
-      compile_text(mlp_step_text(5, 7, 6), "step",
-                   in_memory({.policy = "mixed_float16", .fuse = false}), &unfused);
+  auto executable = compile_text(mlp_step_text(5, 7, 6), "step",
+                                 in_memory({.policy = "mixed_float16", .fuse = false}), &unfused);
   CHECK(unfused.kernels > 2 * fused.kernels);
   Tensors inputs = inputs_for(executable->function(), 2, kScalars);
   check_close(run_compiled(*executable, inputs), run_interpreted(*executable, inputs));

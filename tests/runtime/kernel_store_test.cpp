@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels from memory, from disk and from the code generator.
+#include <mezzo/runtime/kernel_store.h>
+
 #include "compiled.h"
 #include "temporary_folder.h"
-
-#include <doctest/doctest.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/kernel_cache.h>
-#include <mezzo/runtime/kernel_store.h>
 #include <mezzo/runtime/log.h>
+
+#include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -66,8 +67,8 @@ TEST_CASE("kernels from disk compute the same bits") {
   Tensors results[2];
   for (Tensors& each : results) {
     auto executable = compile_text(mlp_step_text(5, 7, 6), "step", {.policy = "mixed_float16"});
-    each = run_compiled(*executable, inputs_for(executable->function(), 9,
-                                                {{"lr", 0.125}, {"scale", 1024}}))
+    each = run_compiled(*executable,
+                        inputs_for(executable->function(), 9, {{"lr", 0.125}, {"scale", 1024}}))
                .results;
   }
   for (size_t i = 0; i < results[0].size(); ++i)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo grad`.
 #include "command.h"
+#include <mezzo/runtime/npy.h>
 
 #include <doctest/doctest.h>
-#include <mezzo/runtime/npy.h>
 
 namespace mezzo::test {
 namespace {

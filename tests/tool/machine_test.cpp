@@ -19,8 +19,8 @@ TEST_CASE("devices tells how the machine treats the 16-bit types") {
   Tool mezzo;
   Finished run = mezzo("devices");
   REQUIRE(run.status == 0);
-  for (const char* part : {"cpu\n", "features  ", "f16       ", "bf16      ", "interp\n",
-                           "cuda\n  not supported yet"})
+  for (const char* part :
+       {"cpu\n", "features  ", "f16       ", "bf16      ", "interp\n", "cuda\n  not supported yet"})
     CHECK(contains(run.out, part));
   mezzo.environment = "MEZZO_THREADS=3";
   CHECK(contains(mezzo("devices").out, "threads   3 "));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo run`: inputs, results, devices, refusals.
 #include "command.h"
+#include <mezzo/runtime/npy.h>
 
 #include <doctest/doctest.h>
-#include <mezzo/runtime/npy.h>
 
 namespace mezzo::test {
 namespace {
@@ -44,8 +44,8 @@ TEST_CASE("run reads arrays, writes every result and sums it up in a line") {
   runtime::write_npy(mezzo.path("n.npy"), array({ir::DType::I32, {2}}, {3, 4}));
   for (const char* device : {"cpu", "interp"}) {
     CAPTURE(device);
-    Finished run = mezzo(std::string("run m.mz --in x=x.npy --in n=n.npy --out out --device=") +
-                         device);
+    Finished run =
+        mezzo(std::string("run m.mz --in x=x.npy --in n=n.npy --out out --device=") + device);
     CHECK(run.err == "");
     REQUIRE(run.status == 0);
     CHECK(contains(run.out, "0 %y: tensor<2x2xf32> min -4 max 2 mean -0.25 nan 0 inf 0 zero 1\n"));
@@ -68,7 +68,8 @@ TEST_CASE("random inputs are the same on both devices and differ by seed") {
   CHECK(mezzo("run m.mz --random-inputs=2").out != cpu.out);
 }
 
-TEST_CASE("inputs that are missing, unknown, doubled or of another type are refused with status 2") {
+TEST_CASE(
+    "inputs that are missing, unknown, doubled or of another type are refused with status 2") {
   Tool mezzo;
   mezzo.write("m.mz", kScale);
   runtime::write_npy(mezzo.path("x.npy"), array({ir::DType::F32, {2, 2}}, {1, 2, 3, 4}));

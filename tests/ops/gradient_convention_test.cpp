@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients where the derivative does not exist or is infinite: each convention by a sentence.
+#include <cmath>
+#include <limits>
+#include <ops/gradient_support.h>
+
+namespace mezzo::test {
+namespace {
+
+using ir::Attr;
+using ir::Builder;
+using ir::DType;
+using ir::make_tensor;
+using ir::OpKind;
+using ir::Shape;
+using ir::Type;
+using ir::Value;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+Type vector_of(int64_t length) { return {DType::F64, Shape{length}}; }
+
+std::vector<double> unary(OpKind kind, std::initializer_list<double> points) {
+  auto x = make_tensor(vector_of(static_cast<int64_t>(points.size())), points);
+  return numbers(gradients_at({x}, [&](Builder& b, std::span<const Value> v) {
+                   return b.make(kind, {v[0]});
+                 }).by_input[0]);
+}
+
+std::vector<std::vector<double>> binary(OpKind kind, std::initializer_list<double> left,
+                                        std::initializer_list<double> right) {
+  auto x = make_tensor(vector_of(static_cast<int64_t>(left.size())), left);
+  auto y = make_tensor(vector_of(static_cast<int64_t>(right.size())), right);
+  Gradients g = gradients_at(
+      {x, y}, [&](Builder& b, std::span<const Value> v) { return b.make(kind, {v[0], v[1]}); });
+  return {numbers(g.by_input[0]), numbers(g.by_input[1])};
+}
+
+using Numbers = std::vector<double>;
+
+TEST_CASE("relu and abs have gradient 0 at 0") {
+  CHECK(unary(OpKind::Relu, {-1, 0, -0.0, 2}) == Numbers{0, 0, 0, 1});
+  CHECK(unary(OpKind::Abs, {-1, 0, -0.0, 2}) == Numbers{-1, 0, 0, 1});
+}
+
+TEST_CASE("maximum and minimum give half to each of equal operands") {
+  for (OpKind kind : {OpKind::Maximum, OpKind::Minimum}) {
+    auto g = binary(kind, {1, 2, 3, 0}, {1, 3, 2, -0.0});
+    double more = kind == OpKind::Maximum ? 0 : 1;
+    CHECK(g[0] == Numbers{0.5, more, 1 - more, 0.5});
+    CHECK(g[1] == Numbers{0.5, 1 - more, more, 0.5});
+  }
+}
+
+TEST_CASE("max and min reductions give all to the first extremum") {
+  auto x = make_tensor({DType::F64, {2, 3}}, {5, 5, 1, 1, 0, 0});
+  auto reduce = [&](OpKind kind, std::vector<int64_t> axes) {
+    return numbers(gradients_at({x}, [&](Builder& b, std::span<const Value> v) {
+                     return b.make(kind, {v[0]}, {{"axes", Attr(axes)}});
+                   }).by_input[0]);
+  };
+  CHECK(reduce(OpKind::Max, {1}) == Numbers{1, 0, 0, 1, 0, 0});
+  CHECK(reduce(OpKind::Min, {1}) == Numbers{0, 0, 1, 0, 1, 0});
+  CHECK(reduce(OpKind::Max, {0, 1}) == Numbers{1, 0, 0, 0, 0, 0});
+  CHECK(reduce(OpKind::Min, {0, 1}) == Numbers{0, 0, 0, 0, 1, 0});
+  CHECK(reduce(OpKind::Max, {0}) == Numbers{1, 1, 1, 0, 0, 0});
+}
+
+TEST_CASE("sqrt has the subgradient 0 at 0, and so has a norm") {
+  CHECK(unary(OpKind::Sqrt, {0, 4}) == Numbers{0, 0.25});
+  auto zeros = make_tensor(vector_of(2), {0, 0});
+  auto norm = [](Builder& b, std::span<const Value> v) {
+    return b.make(OpKind::Sqrt, {b.sum(b.make(OpKind::Square, {v[0]}), {0})});
+  };
+  CHECK(numbers(gradients_at({zeros}, norm).by_input[0]) == Numbers{0, 0});
+}
+
+TEST_CASE("pow has gradient 0 by the base at exponent 0 and 1 at exponent 1, at base 0 too") {
+  auto g = binary(OpKind::Pow, {0, 0, 0, 2, 0}, {0, 1, 2, 0, 0.5});
+  CHECK(g[0] == Numbers{0, 1, 0, 0, kInf});
+}
+
+TEST_CASE("pow has gradient 0 by the exponent at base 0") {
+  auto g = binary(OpKind::Pow, {0, 0, 1}, {0, 2, 5});
+  CHECK(g[1] == Numbers{0, 0, 0});
+}
+
+TEST_CASE("a branch that where does not take gives exactly 0, infinite derivatives too") {
+  auto x = make_tensor(vector_of(3), {0, 4, 1});
+  auto masked = [](Builder& b, std::span<const Value> v) {
+    Value zero = b.constant({DType::F64, {}}, 0);
+    Value taken = b.make(OpKind::Gt, {v[0], zero});
+    return b.make(OpKind::Where, {taken, b.make(OpKind::Log, {v[0]}), zero});
+  };
+  CHECK(numbers(gradients_at({x}, masked).by_input[0]) == Numbers{0, 0.25, 1});
+}
+
+TEST_CASE("stop_gradient lets no gradient through") {
+  auto x = make_tensor(vector_of(2), {3, 4});
+  auto stopped = [](Builder& b, std::span<const Value> v) {
+    return b.make(OpKind::Mul, {v[0], b.make(OpKind::StopGradient, {v[0]})});
+  };
+  CHECK(numbers(gradients_at({x}, stopped).by_input[0]) == Numbers{3, 4});
+}
+
+TEST_CASE("what the loss does not read has gradient 0") {
+  auto x = make_tensor(vector_of(2), {3, 4});
+  Gradients g = gradients_at({x, x}, [](Builder& b, std::span<const Value> v) {
+    return b.make(OpKind::Floor, {b.make(OpKind::Mul, {v[0], v[0]})});
+  });
+  CHECK(numbers(g.by_input[0]) == Numbers{0, 0});
+  CHECK(numbers(g.by_input[1]) == Numbers{0, 0});
+}
+
+TEST_CASE("a softmax row of minus infinity has gradient 0") {
+  auto x = make_tensor({DType::F64, {1, 3}}, {-kInf, -kInf, -kInf});
+  for (OpKind kind : {OpKind::Softmax, OpKind::LogSoftmax}) {
+    INFO(std::string(to_string(kind)));
+    auto build = [&](Builder& b, std::span<const Value> v) {
+      return b.make(kind, {v[0]}, {{"axis", 1}});
+    };
+    CHECK(numbers(gradients_at({x}, build).by_input[0]) == Numbers{0, 0, 0});
+  }
+}
+
+TEST_CASE("cross entropy with all targets ignored has loss 0 and gradient 0") {
+  auto x = make_tensor({DType::F64, {2, 2}}, {1, 2, 3, 4});
+  auto labels = make_tensor({DType::I32, {2}}, {-100, -100});
+  Gradients g = gradients_at({x, labels}, [](Builder& b, std::span<const Value> v) {
+    return b.make(OpKind::CrossEntropy, {v[0], v[1]});
+  });
+  CHECK(g.loss == 0);
+  CHECK(numbers(g.by_input[0]) == Numbers{0, 0, 0, 0});
+}
+
+TEST_CASE("the gradient of a cast is cast back") {
+  auto x = make_tensor({DType::F32, {2}}, {3, 1e-3});
+  Gradients g = gradients_at({x}, [](Builder& b, std::span<const Value> v) {
+    return b.make(OpKind::Square, {b.cast(v[0], DType::F16)});
+  });
+  CHECK(g.by_input[0].type.dtype == DType::F32);
+  CHECK(numbers(g.by_input[0]) == Numbers{6, 2 * ir::round_to(DType::F16, 1e-3)});
+}
+
+TEST_CASE("the gradient of a 16-bit mean over more elements than the type can count is not zero") {
+  auto x = ir::full_tensor({DType::F16, {100000}}, 1);
+  Gradients g = gradients_at({x}, [](Builder& b, std::span<const Value> v) {
+    return b.make(OpKind::Mean, {v[0]}, {{"axes", Attr(std::vector<int64_t>{0})}});
+  });
+  CHECK(g.by_input[0].type.dtype == DType::F32);
+  CHECK(g.by_input[0].number(7) == ir::round_to(DType::F16, 1e-5));
+}
+
+}  // namespace
+}  // namespace mezzo::test
