@@ -175,8 +175,8 @@ DEVICE void store_vector(T* p, const C (&x)[V]) {
   }
 }
 
-// The same at the end of a tensor, where `count` elements are left (1 to V). Lanes beyond repeat the last
-// element, so that whatever is computed of them is computed of an element that is there.
+// The same at the end of a tensor, where `count` elements are left (1 to V). Lanes beyond repeat
+// the last element, so that whatever is computed of them is computed of an element that is there.
 template <int V, class C, class T>
 DEVICE void load_tail(C (&x)[V], const T* p, int count) {
   if (count == V) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Third part of every generated CUDA source.
-// What the threads of a warp and of a block do together. Every thread of the warp (block) takes part.
+// What the threads of a warp and of a block do together. Every thread of the warp (block) takes
+// part.
 
 // ORs the bits that the threads of a warp saw into a flag word.
 DEVICE void or_flags(u32* word, u32 bits) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// First part of every generated CUDA source: element types, conversions, wrapping integers. There is
-// no include, so that no header has to be found where the source is compiled.
+// First part of every generated CUDA source: element types, conversions, wrapping integers. There
+// is no include, so that no header has to be found where the source is compiled.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
