@@ -75,7 +75,8 @@ void FuseGraph::materialize_inlined() {
     Node& node = nodes_[i];
     if (node.role != Role::Inlined) continue;
     for (Op* user : node.op->result().users())
-      if (nodes_[static_cast<size_t>(node_of(user))].role == Role::Body) {
+      if (nodes_[static_cast<size_t>(node_of(user))].role == Role::Body ||
+          user->kind() == OpKind::Pad) {
         node.role = node.op->kind() == OpKind::Reshape ? Role::Body : Role::Grouped;
         break;
       }

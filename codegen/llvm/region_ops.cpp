@@ -85,8 +85,10 @@ Value* RegionEmitter::convert(DType from, DType to, Value* value) {
   llvm::Type* source = value->getType();
   if (ir::is_float(from)) {
     if (to == DType::Bool) return b.CreateFCmpUNE(value, llvm::Constant::getNullValue(source));
-    if (!ir::is_float(to))
-      return b.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {type, source}, {value});
+    if (!ir::is_float(to)) {
+      auto saturating = to == DType::U8 ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat;
+      return b.CreateIntrinsic(saturating, {type, source}, {value});
+    }
     if (ir::is_16bit(to)) {
       bool scalar = lanes == 1;
       Value* vector = scalar ? b.CreateVectorSplat(1, value) : value;

@@ -50,6 +50,16 @@ struct RunArguments {
 /// Runs a function.
 int run(const RunArguments& arguments);
 
+struct BuildArguments {
+  std::string file;
+  std::string target;
+  std::string policy;
+  /// Folder for sources, PTX, cubins and the manifest.
+  std::string output;
+};
+/// Compiles the kernels of a module; 1 where some of them cannot be compiled yet.
+int build(const BuildArguments& arguments);
+
 struct GradArguments {
   std::string file;
   std::string function;

@@ -82,6 +82,19 @@ void add_grad(CLI::App& app, Action& action) {
   command->callback([arguments, &action] { action = [arguments] { return grad(*arguments); }; });
 }
 
+void add_build(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("build", "compile the kernels of a module to files");
+  auto arguments = std::make_shared<BuildArguments>();
+  command->add_option("FILE", arguments->file, "module text (.mz); - is the standard input")
+      ->required();
+  command->add_option("--target", arguments->target, "machine: sm_80, sm_90")->required();
+  command->add_option("--policy", arguments->policy, "precision policy");
+  command->add_option("-o", arguments->output, "folder for sources, PTX, cubins and the manifest")
+      ->required();
+  command->callback(
+      [arguments, &action] { action = [arguments] { return build(*arguments); }; });
+}
+
 void add_devices(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("devices", "print what this machine can run");
   command->callback([&action] { action = devices; });
@@ -101,8 +114,8 @@ void add_cache(CLI::App& app, Action& action) {
 }
 
 /// Every subcommand, in the order of the help text.
-constexpr void (*kCommands[])(CLI::App&, Action&) = {add_opt, add_run,     add_grad,
-                                                     add_ops, add_devices, add_cache};
+constexpr void (*kCommands[])(CLI::App&, Action&) = {
+    add_opt, add_run, add_grad, add_build, add_ops, add_devices, add_cache};
 
 int dispatch(int argc, char** argv) {
   CLI::App app("Mezzo: mixed-precision graph compiler", "mezzo");

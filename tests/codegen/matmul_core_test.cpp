@@ -99,7 +99,7 @@ std::string name_of(const MatmulSpec& spec) {
          "x" + std::to_string(spec.k) + (spec.trans_a ? " T" : " N") +
          (spec.trans_b ? "T " : "N ") + ir::to_string(spec.a_type) + " " +
          ir::to_string(spec.b_type) + " " + ir::to_string(spec.c_type) + ": " +
-         codegen::to_string(spec);
+         ir::to_string(spec);
 }
 
 Jit& jit() {

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of device functions, written by the text emitter.
+#include <mezzo/codegen/cuda/device_functions.h>
+
+#include <mezzo/codegen/cuda/text_emitter.h>
+#include <mezzo/codegen/scalar_functions.h>
+#include <mezzo/ir/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace mezzo::codegen {
+
+using ir::DType;
+using ir::OpKind;
+
+namespace {
+
+/// Longer bodies become functions.
+constexpr int kInlineLines = 2;
+
+using Strings = std::vector<std::string>;
+
+/// Calls a device function with as many operands as it takes; "" when it takes another number.
+template <class Function>
+std::string apply(Function function, const Strings& x) {
+  using S = std::string;
+  if constexpr (std::is_invocable_v<Function, S>)
+    if (x.size() == 1) return function(x[0]);
+  if constexpr (std::is_invocable_v<Function, S, S>)
+    if (x.size() == 2) return function(x[0], x[1]);
+  return "";
+}
+
+std::string emit(OpKind kind, TextEmitter& e, const Strings& x) {
+  switch (kind) {
+#define ELEMENTWISE(Kind, name, ...)                                                              \
+  case OpKind::Kind:                                                                              \
+    return apply([&](auto... v) -> decltype(dev_##name(e, v...)) { return dev_##name(e, v...); }, \
+                 x);
+#include <mezzo/ir/ops.def>
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string DeviceFunctions::call(OpKind kind, int width, const Strings& operands,
+                                  SourceWriter& writer, const std::string& prefix) {
+  const ir::OpInfo& info = ir::op_info(kind);
+  const Strings parameters = operands.size() == 1 ? Strings{"x"} : Strings{"x", "y"};
+  std::string body;
+  TextEmitter trial(body, width);
+  const std::string result = emit(kind, trial, parameters);
+  MEZZO_CHECK(!result.empty(), fmt::format("'{}' has no device function of {} operands", info.name,
+                                           operands.size()));
+  if (std::count(body.begin(), body.end(), '\n') <= kInlineLines) {
+    TextEmitter e(writer.text(), width, prefix, writer.indent());
+    return emit(kind, e, operands);
+  }
+  const std::string name = fmt::format("{}_f{}", info.name, width);
+  if (defined_.insert(name).second) {
+    std::string list;
+    for (const std::string& parameter : parameters)
+      list += fmt::format("{}const {} {}", list.empty() ? "" : ", ", trial.float_type(), parameter);
+    const bool predicate = info.types == ir::TypeRule::PredicateFloat ||
+                           info.types == ir::TypeRule::PredicateNumber ||
+                           info.types == ir::TypeRule::PredicateAny;
+    text_ += fmt::format("DEVICE {} {}({}) {{\n{}  return {};\n}}\n\n",
+                         predicate ? "bool" : trial.float_type(), name, list, body, result);
+  }
+  return fmt::format("{}({})", name, fmt::join(operands, ", "));
+}
+
+std::string DeviceFunctions::call_random(OpKind kind, DType dtype, const std::string& operands) {
+  const bool wide = dtype == DType::F64, normal = kind == OpKind::RandomNormal;
+  const int bits = dtype == DType::F16 ? 11 : dtype == DType::BF16 ? 8 : 24;
+  // The rounding of normal numbers is left to the caller, so only uniform ones depend on the type.
+  const std::string name = normal ? fmt::format("random_normal_f{}", wide ? 64 : 32)
+                                  : fmt::format("random_uniform_{}", wide ? 53 : bits);
+  if (!defined_.insert(name).second) return fmt::format("{}({})", name, operands);
+  std::string body;
+  TextEmitter e(body, wide ? 64 : 32);
+  auto word = [&](const std::string& value, int shift) {
+    return fmt::format("{}({} >> {})", wide ? "(u64)(u32)" : "(u32)", value, shift);
+  };
+  const std::array<std::string, 4> words =
+      dev_philox(e, {word("counter", 0), word("counter", 32), word("stream", 0), word("step", 0)},
+                 {word("seed", 0), word("seed", 32)});
+  std::string result;
+  auto pick = [](const char* condition, const std::string& yes, const std::string& no) {
+    return fmt::format("(({}) ? {} : {})", condition, yes, no);
+  };
+  const char* odd = "element & 1";
+  if (wide && normal) {
+    const auto pair = dev_normal(e, words);
+    result = pick(odd, pair[1], pair[0]);
+  } else if (wide) {
+    result = dev_uniform53(e, pick(odd, words[2], words[0]), pick(odd, words[3], words[1]));
+  } else {
+    const std::string first = pick("element & 2", words[2], words[0]);
+    const std::string second = pick("element & 2", words[3], words[1]);
+    if (normal) {
+      const auto pair = dev_normal(e, first, second);
+      result = pick(odd, pair[1], pair[0]);
+    } else {
+      result = dev_uniform(e, pick(odd, second, first), bits);
+    }
+  }
+  text_ += fmt::format(
+      "DEVICE {0} {1}(const u64 element, const u64 seed, const u64 step, const u64 stream) {{\n"
+      "  const u64 counter = element >> {2};\n{3}  return {4};\n}}\n\n",
+      e.float_type(), name, wide ? 1 : 2, body, result);
+  return fmt::format("{}({})", name, operands);
+}
+
+}  // namespace mezzo::codegen

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise and movement kernels: one vector of consecutive elements a thread. Operands that run
+// along the vector are loaded 16 bytes at a time, results stored likewise; whatever does not change
+// within a vector is computed once for it. The last vector of a tensor may be short: its spare
+// lanes repeat the last element and are not stored.
+#include <mezzo/codegen/cuda/emit_families.h>
+#include <mezzo/codegen/cuda/region_text.h>
+#include <mezzo/ir/kernel_region.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mezzo::codegen {
+
+CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
+                                 const std::string& name) {
+  const ir::Shape space = ir::kernel_space(kernel).space;
+  const int64_t elements = space.elements();
+  const int lanes = static_cast<int>(plan.vector);
+  RegionText region(kernel, lanes);
+  const bool tail = elements % lanes != 0;
+  const std::string last = region.index_literal(std::max<int64_t>(elements, 1) - 1);
+
+  region.enter(2);
+  region.eval_scalars();
+  region.writer(Level::Thread)
+      .line(fmt::format("const {0} i = (({0})blockIdx.x * {1} + threadIdx.x) * {2};",
+                        region.index_type(), plan.threads, lanes));
+  region.enter(4);
+  region.enter(lanes > 1 ? 6 : 4);
+  const TextIndex vector{
+      .base = "i", .stride = lanes > 1 ? 1 : 0, .multiple = lanes, .level = Level::Iteration};
+  if (lanes > 1)
+    region.lazy(Level::Lane, "e",
+                tail ? fmt::format("i + j < {} ? i + j : {}", last, last) : "i + j");
+  const TextCoordinates coordinates = region.decompose(space.dims(), "c", vector, "e");
+  region.add_identity(space, coordinates, vector);
+  if (tail) {
+    region.lazy(Level::Iteration, "count",
+                fmt::format("{0} - i < {1} ? {0} - i : {1}", region.index_literal(elements),
+                            region.index_literal(lanes)));
+    region.set_tail("count", "e");
+  }
+
+  const ir::Op* yield = kernel.body()->terminator();
+  std::string arrays, stores;
+  for (int r = 0; r < yield->num_operands(); ++r) {
+    const ir::Value value = yield->operand(r);
+    const RegionText::Text result = region.eval(value, coordinates);
+    if (lanes == 1) {
+      region.writer(Level::Lane).line(fmt::format("narrow(r{}[i], {});", r, result.text));
+      continue;
+    }
+    const std::string array = region.name("y");
+    region.writer(Level::Iteration)
+        .line(fmt::format("{} {}[{}];", compute_type_name(value.dtype()), array, lanes));
+    region.writer(Level::Lane).line(fmt::format("{}[j] = {};", array, result.text));
+    stores += tail ? fmt::format("    store_tail<{}>(r{} + i, {}, {});\n", lanes, r, array,
+                                 region.index_text({.base = "count", .level = Level::Iteration}))
+                   : fmt::format("    store_vector<{}>(r{} + i, {});\n", lanes, r, array);
+  }
+
+  const std::string lane = region.leave();
+  SourceWriter& iteration = region.writer(Level::Iteration);
+  if (lanes > 1) {
+    iteration.line("#pragma unroll");
+    iteration.open(fmt::format("for (u32 j = 0; j < {}; ++j)", lanes));
+    iteration.append(lane);
+    iteration.close();
+  } else {
+    iteration.append(lane);
+  }
+  iteration.append(stores);
+  const std::string body = region.leave();
+  SourceWriter& thread = region.writer(Level::Thread);
+  thread.open(fmt::format("if (i < {})", region.index_literal(elements)));
+  thread.append(body);
+  thread.close();
+
+  CudaSource source;
+  source.entry = name;
+  source.threads = static_cast<int>(plan.threads);
+  source.blocks = (elements + plan.threads * lanes - 1) / (plan.threads * lanes);
+  source.text = region.finish(name, plan.threads);
+  return source;
+}
+
+}  // namespace mezzo::codegen

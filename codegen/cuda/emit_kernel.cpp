@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a kernel's family to its emitter, and from kernels to a program.
+#include <mezzo/codegen/cuda/emit_kernel.h>
+
+#include <mezzo/codegen/cuda/emit_families.h>
+#include <mezzo/ir/error.h>
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <unordered_set>
+
+namespace mezzo::codegen {
+
+extern const std::string_view kPreludeTypes;
+extern const std::string_view kPreludeMemory;
+extern const std::string_view kPreludeReduce;
+
+using ir::Family;
+
+bool can_emit_cuda(const ir::Op& kernel) {
+  const Family family = ir::family_of(kernel);
+  return family == Family::Elementwise || family == Family::Movement || family == Family::Rows;
+}
+
+CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
+                            const std::string& name) {
+  MEZZO_CHECK(target.kind == ir::Target::Kind::Cuda,
+              "a CUDA kernel is emitted for the target " + target.name);
+  MEZZO_CHECK(kernel.has_plan(), "kernel @" + kernel.kernel_name() + " has no plan");
+  const ir::Plan plan = ir::Plan::from(kernel.plan());
+  const Family family = ir::family_of(kernel);
+  if (!can_emit_cuda(kernel))
+    throw UserError(kernel.location(),
+                    fmt::format("not supported yet: kernel @{} of family {} on {}",
+                                kernel.kernel_name(), ir::to_string(family), target.name),
+                    "supported: elementwise, movement, rows");
+  MEZZO_CHECK(plan.threads > 0 && plan.threads % 32 == 0 && plan.threads <= 1024 && plan.vector > 0,
+              fmt::format("kernel @{}: the plan (threads = {}, vector = {}) is not one of CUDA",
+                          kernel.kernel_name(), plan.threads, plan.vector));
+  return family == Family::Rows ? emit_cuda_rows(kernel, plan, name)
+                                : emit_cuda_elementwise(kernel, plan, name);
+}
+
+std::string cuda_program(std::span<const CudaSource> kernels) {
+  MEZZO_CHECK(kernels.size() <= kMaxKernelsPerProgram,
+              fmt::format("{} kernels in one CUDA program, at most {}", kernels.size(),
+                          kMaxKernelsPerProgram));
+  std::string text;
+  text.append(kPreludeTypes)
+      .append("\n")
+      .append(kPreludeMemory)
+      .append("\n")
+      .append(kPreludeReduce);
+  // Device functions are the same wherever they are needed; each kernel has them in a namespace of
+  // its own.
+  for (const CudaSource& kernel : kernels)
+    text += fmt::format("\nnamespace in_{} {{\n\n{}\n}}\n", kernel.entry, kernel.text);
+  return text;
+}
+
+}  // namespace mezzo::codegen

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows kernels: one warp a row, with shuffles, or one block a row, with shared memory. Reductions
+// that need no other run in one pass over the row, those that need its result in the next; the last
+// pass writes what has the shape of the space. What several passes read stays in registers while it
+// fits. A sum is added lane by lane, then by halves: in one order for one plan.
+#include <mezzo/codegen/cuda/emit_families.h>
+#include <mezzo/codegen/cuda/region_text.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/kernel_region.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+namespace mezzo::codegen {
+
+using ir::DType;
+using ir::OpKind;
+
+namespace {
+
+/// Elements of one operand that a thread may keep in registers, and of all operands together: the
+/// registers that still let two blocks of 512 threads run at once.
+constexpr int64_t kKeptRow = 32;
+constexpr int64_t kKeptElements = 64;
+/// Terms that one accumulator adds before it is folded into the next.
+constexpr int64_t kTermsPerAccumulator = 256;
+
+struct Reduction {
+  const ir::Op* op;
+  std::string fold;     // `Add`, `Maximum` ...
+  std::string type;     // of the accumulator
+  std::string initial;  // nothing seen yet
+};
+
+Reduction reduction_of(const ir::Op& op) {
+  const DType dtype = op.operand(0).dtype();
+  const std::string type(compute_type_name(dtype));
+  switch (op.kind()) {
+    case OpKind::Sum:
+      return {&op, "Add", ir::is_float(dtype) ? type : "i64", "0"};
+    case OpKind::Argmax:
+      return {&op, "First", "Best<" + type + ">", "{0, -1}"};
+    default:
+      break;
+  }
+  const bool largest = op.kind() == OpKind::Max;
+  Reduction out{&op, largest ? "Maximum" : "Minimum", type, ""};
+  if (ir::is_float(dtype)) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    out.initial = literal(dtype, largest ? -infinity : infinity);
+  } else {
+    const int64_t bits = ir::byte_size(dtype) * 8;
+    const int64_t top = dtype == DType::U8 ? 255
+                        : bits == 64       ? std::numeric_limits<int64_t>::max()
+                                           : (int64_t{1} << (bits - 1)) - 1;
+    const int64_t bottom = dtype == DType::U8 ? 0 : -top - 1;
+    out.initial = integer_literal(dtype, largest ? bottom : top);
+  }
+  return out;
+}
+
+/// Reductions in passes: each after those that it is made of.
+std::vector<std::vector<Reduction>> passes_of(const ir::Op& kernel) {
+  std::unordered_map<const ir::Op*, size_t> depth;  // passes before an op is known
+  std::vector<std::vector<Reduction>> passes;
+  for (ir::Op& op : *kernel.body()) {
+    size_t after = 0;
+    for (ir::Value operand : op.operands())
+      if (!operand.is_parameter()) after = std::max(after, depth.at(operand.op()));
+    if (ir::is_reduction(op.kind())) {
+      if (passes.size() <= after) passes.resize(after + 1);
+      passes[after].push_back(reduction_of(op));
+      ++after;
+    }
+    depth[&op] = after;
+  }
+  return passes;
+}
+
+class RowsEmitter {
+ public:
+  RowsEmitter(const ir::Op& kernel, const ir::Plan& plan)
+      : kernel_(kernel), plan_(plan), space_(ir::kernel_space(kernel)) {
+    const auto dims = space_.space.dims();
+    kept_dims_ = dims.first(static_cast<size_t>(space_.kept()));
+    reduced_dims_ = dims.subspan(static_cast<size_t>(space_.kept()));
+    for (int64_t dim : kept_dims_) rows_ *= dim;
+    for (int64_t dim : reduced_dims_) columns_ *= dim;
+    warp_ = plan.grain > 1 || plan.threads == 32;
+    threads_ = warp_ ? 32 : plan.threads;
+    rows_per_block_ = warp_ ? plan.threads / 32 : 1;
+    // Vectors that divide the row, as long as every thread gets one.
+    lanes_ = plan.vector;
+    while (lanes_ > 1 && (columns_ % lanes_ != 0 || columns_ < lanes_ * threads_)) lanes_ /= 2;
+    iterations_ = (columns_ + threads_ * lanes_ - 1) / (threads_ * lanes_);
+  }
+
+  CudaSource emit(const std::string& name) {
+    RegionText region(kernel_, static_cast<int>(lanes_));
+    region_ = &region;
+    region.enter(2);
+    begin_row();
+    region.eval_scalars();
+    for (const std::vector<Reduction>& pass : passes_of(kernel_)) reduce(pass);
+    write_results();
+    CudaSource source;
+    source.entry = name;
+    source.threads = static_cast<int>(plan_.threads);
+    source.blocks = (rows_ + rows_per_block_ - 1) / rows_per_block_;
+    source.text = region.finish(name, plan_.threads);
+    return source;
+  }
+
+ private:
+  SourceWriter& writer(Level level) { return region_->writer(level); }
+
+  void begin_row() {
+    SourceWriter& out = writer(Level::Thread);
+    const auto type = region_->index_type();
+    if (warp_) {
+      out.line("const u32 t = threadIdx.x % 32;");
+      out.line(fmt::format("const {0} row = ({0})blockIdx.x * {1} + threadIdx.x / 32;", type,
+                           rows_per_block_));
+      if (rows_ % rows_per_block_ != 0)
+        out.line(fmt::format("if (row >= {}) return;", region_->index_literal(rows_)));
+    } else {
+      out.line("const u32 t = threadIdx.x;");
+      out.line(fmt::format("const {} row = blockIdx.x;", type));
+    }
+    region_->lazy(Level::Thread, "row_start",
+                  fmt::format("row * {}", region_->index_literal(columns_)));
+    const TextIndex row{.base = "row", .multiple = 1};
+    kept_ = region_->decompose(kept_dims_, "k", row, "");
+    region_->add_identity(ir::Shape(kept_dims_), kept_, row);
+    identities_ = region_->identities();
+    if (iterations_ > 0 && unrolled()) {
+      kept_loop_ = {"#pragma unroll", loop_head(), first_column()};
+      if (ragged())
+        kept_loop_.push_back(fmt::format("if (c < {})", region_->index_literal(columns_)));
+      region_->keep_row(element(), "row_start + c", iterations_, kKeptElements, kept_loop_);
+    }
+  }
+
+  /// Some thread has nothing to do in the last iteration.
+  bool ragged() const { return iterations_ * threads_ * lanes_ != columns_; }
+  /// The whole row may be in registers, which have no addresses.
+  bool unrolled() const { return iterations_ * lanes_ <= kKeptRow; }
+  std::string loop_head() const {
+    return fmt::format("for (u32 it = 0; it < {}; ++it)", iterations_);
+  }
+  std::string first_column() const {
+    return fmt::format("const {0} c = (({0})it * {1} + t) * {2};", region_->index_type(), threads_,
+                       lanes_);
+  }
+  TextIndex element() const {
+    return {
+        .base = "e", .stride = lanes_ > 1 ? 1 : 0, .multiple = lanes_, .level = Level::Iteration};
+  }
+
+  /// `body` at the coordinates of every element of the row, in the code of a lane.
+  template <class Body>
+  void for_each_element(Body body) {
+    if (iterations_ == 0) return;
+    const int ragged_indent = ragged() ? 2 : 0;
+    region_->enter(4 + ragged_indent);
+    region_->enter((lanes_ > 1 ? 6 : 4) + ragged_indent);
+    region_->lazy(Level::Iteration, "e", "row_start + c");
+    const TextIndex column{
+        .base = "c", .stride = lanes_ > 1 ? 1 : 0, .multiple = lanes_, .level = Level::Iteration};
+    if (lanes_ > 1) region_->lazy(Level::Lane, "ce", "c + j");
+    const TextCoordinates inner = region_->decompose(reduced_dims_, "c", column, "ce");
+    TextCoordinates at = kept_;
+    at.insert(at.end(), inner.begin(), inner.end());
+    region_->add_identity(space_.space, at, element());
+    const std::vector<std::string> after = body(at);
+    region_->drop_identities(identities_);
+
+    const std::string lane = region_->leave();
+    SourceWriter& iteration = writer(Level::Iteration);
+    if (lanes_ > 1) {
+      iteration.line("#pragma unroll");
+      iteration.open(fmt::format("for (u32 j = 0; j < {}; ++j)", lanes_));
+    }
+    iteration.append(lane);
+    if (lanes_ > 1) iteration.close();
+    for (const std::string& line : after) iteration.line(line);
+    const std::string text = region_->leave();
+    SourceWriter& out = writer(Level::Thread);
+    out.line(unrolled() ? "#pragma unroll" : "#pragma unroll 2");
+    out.open(loop_head());
+    out.line(first_column());
+    if (ragged()) out.open(fmt::format("if (c < {})", region_->index_literal(columns_)));
+    out.append(text);
+    if (ragged()) out.close();
+    out.close();
+  }
+
+  void reduce(const std::vector<Reduction>& pass) {
+    std::vector<std::string> sums, totals;
+    for (const Reduction& reduction : pass) {
+      sums.push_back(region_->name("a"));
+      declare(reduction, sums.back());
+      // Long rows: an accumulator is emptied into a second one now and then.
+      totals.push_back(
+          iterations_ > kTermsPerAccumulator && reduction.fold == "Add" ? region_->name("b") : "");
+      if (!totals.back().empty()) declare(reduction, totals.back());
+    }
+    for_each_element([&](const TextCoordinates& at) {
+      for (size_t i = 0; i < pass.size(); ++i) accumulate(pass[i], sums[i], totals[i], at);
+      return std::vector<std::string>();
+    });
+    for (size_t i = 0; i < pass.size(); ++i) finish(pass[i], sums[i], totals[i]);
+  }
+
+  void declare(const Reduction& reduction, const std::string& array) {
+    SourceWriter& out = writer(Level::Thread);
+    out.line(fmt::format("{} {}[{}];", reduction.type, array, lanes_));
+    out.line("#pragma unroll");
+    out.line(
+        fmt::format("for (u32 j = 0; j < {}; ++j) {}[j] = {};", lanes_, array, reduction.initial));
+  }
+
+  void accumulate(const Reduction& reduction, const std::string& sum, const std::string& total,
+                  const TextCoordinates& at) {
+    const ir::Op& op = *reduction.op;
+    std::string value = region_->eval(op.operand(0), at).text;
+    if (op.kind() == OpKind::Argmax)
+      value = fmt::format("{}{{{}, (i64){}}}", reduction.type, value,
+                          region_->index_text(at[static_cast<size_t>(op.int_attr("axis"))]));
+    else if (reduction.type != compute_type_name(op.operand(0).dtype()))
+      value = fmt::format("({}){}", reduction.type, value);
+    const std::string lane = lanes_ > 1 ? "j" : "0";
+    SourceWriter& out = writer(Level::Lane);
+    out.line(fmt::format("{0}[{1}] = {2}::of({0}[{1}], {3});", sum, lane, reduction.fold, value));
+    if (total.empty()) return;
+    out.open(fmt::format("if (it % {} == {})", kTermsPerAccumulator, kTermsPerAccumulator - 1));
+    out.line(fmt::format("{0}[{1}] = Add::of({0}[{1}], {2}[{1}]);", total, lane, sum));
+    out.line(fmt::format("{}[{}] = 0;", sum, lane));
+    out.close();
+  }
+
+  void finish(const Reduction& reduction, const std::string& sum, const std::string& total) {
+    const std::string& fold = reduction.fold;
+    std::string mine = fmt::format("fold<{}>({})", fold, sum);
+    if (!total.empty()) mine = fmt::format("Add::of({}, fold<Add>({}))", mine, total);
+    const std::string all = warp_ ? fmt::format("reduce_warp<{}>({})", fold, mine)
+                                  : fmt::format("reduce_block<{}, {}>({})", fold, threads_, mine);
+    RegionText::Text result = region_->define(Level::Thread, reduction.type, all);
+    const ir::Op& op = *reduction.op;
+    const std::string_view type = compute_type_name(op.result().dtype());
+    if (op.kind() == OpKind::Argmax)
+      result = region_->define(Level::Thread, type, fmt::format("({}){}.at", type, result.text));
+    else if (reduction.type != type)
+      result = region_->define(Level::Thread, type, fmt::format("({}){}", type, result.text));
+    region_->preset(op.result(), result);
+  }
+
+  void write_results() {
+    const ir::Op* yield = kernel_.body()->terminator();
+    std::vector<int> full, rows;
+    for (int r = 0; r < yield->num_operands(); ++r)
+      (yield->operand(r).shape() == space_.space ? full : rows).push_back(r);
+    if (!full.empty())
+      for_each_element([&](const TextCoordinates& at) {
+        std::vector<std::string> stores;
+        for (int r : full) store_element(r, yield->operand(r), at, stores);
+        return stores;
+      });
+    for (int r : rows) {
+      const ir::Value value = yield->operand(r);
+      TextCoordinates at = kept_;
+      at.resize(static_cast<size_t>(value.shape().rank()));
+      const std::string result = region_->eval(value, at).text;
+      writer(Level::Thread).line(fmt::format("if (t == 0) narrow(r{}[row], {});", r, result));
+    }
+  }
+
+  /// Writes the lane's code and adds the store of a vector, which follows the lanes.
+  void store_element(int r, ir::Value value, const TextCoordinates& at,
+                     std::vector<std::string>& stores) {
+    const std::string result = region_->eval(value, at).text;
+    const std::string place = region_->index_text({.base = "e", .level = Level::Iteration});
+    if (lanes_ == 1) {
+      writer(Level::Lane).line(fmt::format("narrow(r{}[{}], {});", r, place, result));
+      return;
+    }
+    const std::string array = region_->name("y");
+    writer(Level::Iteration)
+        .line(fmt::format("{} {}[{}];", compute_type_name(value.dtype()), array, lanes_));
+    writer(Level::Lane).line(fmt::format("{}[j] = {};", array, result));
+    stores.push_back(fmt::format("store_vector<{}>(r{} + {}, {});", lanes_, r, place, array));
+  }
+
+  const ir::Op& kernel_;
+  const ir::Plan& plan_;
+  ir::KernelSpace space_;
+  std::span<const int64_t> kept_dims_, reduced_dims_;
+  int64_t rows_ = 1, columns_ = 1;
+  bool warp_ = false;
+  int64_t threads_ = 0, rows_per_block_ = 1, lanes_ = 1, iterations_ = 0;
+  RegionText* region_ = nullptr;
+  TextCoordinates kept_;
+  size_t identities_ = 0;
+  std::vector<std::string> kept_loop_;
+};
+
+}  // namespace
+
+CudaSource emit_cuda_rows(const ir::Op& kernel, const ir::Plan& plan, const std::string& name) {
+  return RowsEmitter(kernel, plan).emit(name);
+}
+
+}  // namespace mezzo::codegen

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluates values of a kernel's region as CUDA C++ text. Evaluation is on demand, from a result
+// down to the loads: each value is asked for at coordinates, and views are nothing but arithmetic
+// on coordinates. The emitters of the families add the loops.
+#pragma once
+
+#include <mezzo/codegen/cuda/device_functions.h>
+#include <mezzo/codegen/cuda/text_index.h>
+#include <mezzo/codegen/source_writer.h>
+#include <mezzo/ir/graph.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace mezzo::codegen {
+
+/// The C++ type that elements of `dtype` are computed in (f16 and bf16 in float), and as stored.
+std::string_view compute_type_name(ir::DType dtype);
+std::string_view storage_type_name(ir::DType dtype);
+/// An exact literal of the compute type.
+std::string literal(ir::DType dtype, double value);
+std::string integer_literal(ir::DType dtype, int64_t value);
+
+class RegionText {
+ public:
+  /// An expression without side effects that is safe as an operand, and where it is known.
+  struct Text {
+    std::string text;
+    Level level = Level::Thread;
+  };
+
+  /// `lanes`: elements that a thread handles at once; inside a lane's code their number is `j`.
+  RegionText(const ir::Op& kernel, int lanes);
+
+  int lanes() const { return lanes_; }
+  bool wide() const { return wide_; }
+  /// `u32`, or `u64` where some tensor has too many elements for it.
+  std::string_view index_type() const { return wide_ ? "u64" : "u32"; }
+  std::string index_literal(int64_t value) const;
+
+  /// Levels are entered and left in order; leaving forgets what was computed there and gives its
+  /// text.
+  void enter(int indent);
+  std::string leave();
+  SourceWriter& writer(Level level) { return writers_[static_cast<size_t>(level)]; }
+
+  /// A name for an expression that is written down only if it is used.
+  void lazy(Level level, const std::string& name, const std::string& expression);
+  /// Coordinates along `dims` of the row-major index `linear`. Lanes share all but the last of them
+  /// where no vector crosses its end; else each lane has its own, of the element that
+  /// `lane_element` names.
+  TextCoordinates decompose(std::span<const int64_t> dims, const std::string& prefix,
+                            const TextIndex& linear, const std::string& lane_element);
+
+  /// The row-major index `linear` stands for `coordinates` in `shape`.
+  void add_identity(const ir::Shape& shape, const TextCoordinates& coordinates,
+                    const TextIndex& linear);
+  void drop_identities(size_t keep) { identities_.resize(keep); }
+  size_t identities() const { return identities_.size(); }
+
+  /// The last vector of a tensor may have fewer elements: the name of their number, and that of the
+  /// lane's element. Lanes are contiguous only where the index of a load is an identity.
+  void set_tail(std::string count, std::string lane_element) {
+    tail_ = std::move(count);
+    lane_element_ = std::move(lane_element);
+  }
+  /// Vectors at the identity `linear` that several passes over a row read are kept in registers,
+  /// `iterations` a thread, at most `budget` elements in all. `loop` opens the loop over `it`, in
+  /// which `place` is the first element of a vector.
+  void keep_row(const TextIndex& linear, std::string place, int64_t iterations, int64_t budget,
+                std::vector<std::string> loop);
+
+  Text eval(ir::Value value, const TextCoordinates& at);
+  /// The value of an op wherever it is asked for, rounded to its element type and flagged.
+  void preset(ir::Value value, const Text& computed);
+  /// Every one-element value of the region, once a thread.
+  void eval_scalars();
+  /// All coordinates 0.
+  static TextCoordinates origin(const ir::Shape& shape) {
+    return TextCoordinates(static_cast<size_t>(shape.rank()));
+  }
+
+  /// A new name, `prefix` and a number.
+  std::string name(std::string_view prefix);
+  Text define(Level level, std::string_view type, const std::string& expression);
+  std::string index_text(const TextIndex& index);
+
+  /// The finished kernel: device functions, signature, flag variables, `body`, flag stores.
+  std::string finish(const std::string& entry, int64_t threads);
+
+ private:
+  using Key = std::pair<const ir::ValueDef*, TextCoordinates>;
+  struct Lazy {
+    Level level;
+    std::string expression;
+  };
+  struct Identity {
+    std::vector<std::pair<int64_t, TextIndex>> axes;  // those longer than 1
+    TextIndex linear;
+  };
+
+  Text eval_op(const ir::Op& op, const TextCoordinates& at);
+  Text load(ir::Value parameter, const TextCoordinates& at);
+  Text load_vector(ir::Value parameter, const TextIndex& index);
+  Text load_kept(ir::Value parameter);
+  Text pad(const ir::Op& op, const TextCoordinates& at);
+  Text random(const ir::Op& op, const TextCoordinates& at);
+  Text check_index(const ir::Op& op, const Text& value);
+  Text compute(const ir::Op& op, const std::vector<Text>& operands, Level level);
+  Text compute_integer(const ir::Op& op, const std::vector<Text>& operands, Level level);
+  Text convert(ir::DType from, ir::DType to, const Text& value);
+  Text round(ir::DType dtype, const Text& value);
+  void flag(const ir::Op& op, const std::vector<Text>& operands, const Text& unrounded,
+            const Text& rounded);
+  void add_flag(const ir::Op& op, uint32_t bit, Level level, const std::string& condition);
+  TextCoordinates operand_coordinates(const ir::Op& op, int operand, const TextCoordinates& at);
+  /// The row-major index of coordinates, its base named where it is a sum.
+  TextIndex linear(const ir::Shape& shape, const TextCoordinates& at);
+  TextIndex named(Level level, const std::string& expression, int64_t multiple);
+  void use(const std::string& name);
+
+  const ir::Op& kernel_;
+  int lanes_;
+  bool wide_;
+  DeviceFunctions functions_;
+  std::vector<SourceWriter> writers_;
+  std::vector<std::map<Key, Text>> known_;
+  std::vector<std::map<std::string, std::string>> named_;  // expression -> name
+  std::map<std::string, Lazy> lazy_;
+  std::vector<Identity> identities_;
+  std::unordered_map<const ir::ValueDef*, Text> presets_;
+  std::string tail_, lane_element_;
+  struct {
+    TextIndex linear;
+    std::string place;
+    int64_t iterations = 0, budget = 0;
+    std::vector<std::string> loop;
+    std::map<const ir::ValueDef*, std::string> arrays;
+  } kept_;
+  std::vector<int64_t> words_;
+  std::set<size_t> words_used_;
+  bool range_used_ = false;
+  std::unordered_map<const ir::Op*, int> stream_slots_;
+  std::unordered_map<std::string, int> counts_;
+};
+
+}  // namespace mezzo::codegen

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic of region values as CUDA text: conversions, rounding, integers, padding, flags, random
+// numbers, and the frame of the finished kernel.
+#include <mezzo/codegen/cuda/region_text.h>
+#include <mezzo/codegen/cuda/text_emitter.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/flags.h>
+#include <mezzo/ir/kernel_region.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace mezzo::codegen {
+
+using ir::DType;
+using ir::FlagBit;
+using ir::OpKind;
+
+std::string_view compute_type_name(DType dtype) {
+  switch (dtype) {
+    case DType::F64:
+      return "double";
+    case DType::F32:
+    case DType::F16:
+    case DType::BF16:
+      return "float";
+    case DType::I64:
+      return "i64";
+    case DType::I32:
+      return "i32";
+    case DType::U8:
+      return "u8";
+    case DType::Bool:
+      return "bool";
+  }
+  throw InternalError("an element type without a CUDA type");
+}
+
+std::string_view storage_type_name(DType dtype) {
+  if (dtype == DType::F16) return "f16";
+  if (dtype == DType::BF16) return "bf16";
+  if (dtype == DType::Bool) return "bool8";
+  return compute_type_name(dtype);
+}
+
+std::string literal(DType dtype, double value) {
+  std::string unused;
+  return TextEmitter(unused, dtype == DType::F64 ? 64 : 32).constant(value);
+}
+
+std::string integer_literal(DType dtype, int64_t value) {
+  switch (dtype) {
+    case DType::Bool:
+      return value != 0 ? "true" : "false";
+    case DType::U8:
+      return fmt::format("(u8){}", static_cast<uint8_t>(value));
+    case DType::I32:
+      return fmt::format("(i32)0x{:X}u", static_cast<uint32_t>(value));
+    default:
+      return fmt::format("(i64)0x{:X}ull", static_cast<uint64_t>(value));
+  }
+}
+
+namespace {
+
+bool is_unsigned(DType dtype) { return dtype == DType::U8 || dtype == DType::Bool; }
+int width_of(DType dtype) { return dtype == DType::F64 ? 64 : 32; }
+
+/// A name, an element or a literal: not worth a name of its own.
+bool is_atom(const std::string& text) { return text.find_first_of(" (") == std::string::npos; }
+
+}  // namespace
+
+RegionText::Text RegionText::round(DType dtype, const Text& value) {
+  if (!ir::is_16bit(dtype)) return value;
+  return define(value.level, "float",
+                fmt::format("round_{}({})", storage_type_name(dtype), value.text));
+}
+
+RegionText::Text RegionText::convert(DType from, DType to, const Text& value) {
+  const std::string& x = value.text;
+  const std::string_view type = compute_type_name(to);
+  std::string expression;
+  if (to == DType::Bool)
+    expression = from == DType::Bool ? x : fmt::format("{} != 0", x);
+  else if (ir::is_float(from) && !ir::is_float(to))
+    expression = fmt::format("to_{}({})", type, x);
+  else if (ir::is_16bit(to) && from == DType::F64)
+    expression = fmt::format("round_{}({})", storage_type_name(to), x);
+  else if (ir::is_16bit(to) && ir::is_float(from))
+    expression = x;
+  else if (ir::is_16bit(to))  // by way of f64, which holds every i32, so that it is rounded once
+    expression = fmt::format("round_{}((double){})", storage_type_name(to), x);
+  else
+    expression = compute_type_name(from) == type ? x : fmt::format("({}){}", type, x);
+  if (is_atom(expression)) return {expression, value.level};
+  return define(value.level, type, expression);
+}
+
+RegionText::Text RegionText::compute(const ir::Op& op, const std::vector<Text>& x, Level level) {
+  const DType from = op.operand(op.kind() == OpKind::Where ? 1 : 0).dtype();
+  const DType to = op.result().dtype();
+  const std::string_view type = compute_type_name(to);
+  switch (op.kind()) {
+    case OpKind::Cast:
+      // Rounding to 16 bits is left to `round`, so that a flag can compare before and after.
+      return convert(from, to, x[0]);
+    case OpKind::StopGradient:
+      return x[0];
+    case OpKind::Where:
+      return define(level, type, fmt::format("{} ? {} : {}", x[0].text, x[1].text, x[2].text));
+    case OpKind::LogicalAnd:
+      return define(level, type, fmt::format("{} & {}", x[0].text, x[1].text));
+    case OpKind::LogicalOr:
+      return define(level, type, fmt::format("{} | {}", x[0].text, x[1].text));
+    case OpKind::LogicalNot:
+      return define(level, type, "!" + x[0].text);
+    case OpKind::AddN: {
+      Text total = x[0];
+      for (size_t i = 1; i < x.size(); ++i)
+        total = define(level, type, fmt::format("{} + {}", total.text, x[i].text));
+      return total;
+    }
+    default:
+      break;
+  }
+  if (!ir::is_float(from)) return compute_integer(op, x, level);
+  std::vector<std::string> operands;
+  for (const Text& text : x) operands.push_back(text.text);
+  const std::string result =
+      functions_.call(op.kind(), width_of(from), operands, writer(level), name("v") + "_");
+  return is_atom(result) ? Text{result, level} : define(level, type, result);
+}
+
+RegionText::Text RegionText::compute_integer(const ir::Op& op, const std::vector<Text>& x,
+                                             Level level) {
+  const DType dtype = op.operand(0).dtype();
+  const std::string& a = x[0].text;
+  const std::string b = x.size() > 1 ? x[1].text : integer_literal(dtype, 0);
+  const std::string zero = integer_literal(dtype, 0);
+  auto as = [&](const std::string& expression) {
+    return define(level, compute_type_name(op.result().dtype()), expression);
+  };
+  switch (op.kind()) {
+    case OpKind::Add:
+      return as(fmt::format("wrap_add({}, {})", a, b));
+    case OpKind::Sub:
+      return as(fmt::format("wrap_sub({}, {})", a, b));
+    case OpKind::Mul:
+      return as(fmt::format("wrap_mul({}, {})", a, b));
+    case OpKind::Neg:
+      return as(fmt::format("wrap_sub({}, {})", zero, a));
+    case OpKind::Square:
+      return as(fmt::format("wrap_mul({}, {})", a, a));
+    case OpKind::Abs:
+      if (is_unsigned(dtype)) return x[0];
+      return as(fmt::format("{} < 0 ? wrap_sub({}, {}) : {}", a, zero, a, a));
+    case OpKind::Sign:
+      if (is_unsigned(dtype)) return as(fmt::format("{} > 0", a));
+      return as(fmt::format("({} > 0) - ({} < 0)", a, a));
+    case OpKind::Relu:
+    case OpKind::Maximum:
+      return as(fmt::format("{} > {} ? {} : {}", a, b, a, b));
+    case OpKind::Minimum:
+      return as(fmt::format("{} < {} ? {} : {}", a, b, a, b));
+    case OpKind::BitwiseAnd:
+      return as(fmt::format("{} & {}", a, b));
+    case OpKind::Eq:
+      return as(fmt::format("{} == {}", a, b));
+    case OpKind::Ne:
+      return as(fmt::format("{} != {}", a, b));
+    case OpKind::Lt:
+      return as(fmt::format("{} < {}", a, b));
+    case OpKind::Gt:
+      return as(fmt::format("{} > {}", a, b));
+    case OpKind::Le:
+      return as(fmt::format("{} <= {}", a, b));
+    case OpKind::Ge:
+      return as(fmt::format("{} >= {}", a, b));
+    default:
+      throw InternalError(std::string("'") + op.info().name + "' has no integer code");
+  }
+}
+
+RegionText::Text RegionText::pad(const ir::Op& op, const TextCoordinates& at) {
+  const std::vector<int64_t> low = op.ints_attr("low"), high = op.ints_attr("high"),
+                             interior = op.ints_attr("interior");
+  const DType dtype = op.result().dtype();
+  const ir::Shape& shape = op.operand(0).shape();
+  const std::string zero = ir::is_float(dtype) ? literal(dtype, 0) : integer_literal(dtype, 0);
+  if (shape.elements() == 0) return {zero, Level::Thread};
+  // Outside, an element that is there is read in place of the padding and not used.
+  TextCoordinates source = at;
+  std::string inside;
+  Level level = Level::Thread;
+  const std::string_view type = wide_ ? "i64" : "i32";
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (low[i] == 0 && high[i] == 0 && interior[i] == 0) continue;
+    const TextIndex& axis = at[i];
+    const int64_t size = shape[static_cast<int>(i)];
+    const Level here = axis.stride != 0 ? Level::Lane : axis.level;
+    level = std::max(level, here);
+    const Text position =
+        define(here, type, fmt::format("({}){} - {}", type, index_text(axis), low[i]));
+    std::string element = position.text;
+    std::string condition = fmt::format("{} >= 0", element);
+    if (interior[i] > 0) {
+      const int64_t step = interior[i] + 1;
+      element = define(here, type, fmt::format("{} / {}", position.text, step)).text;
+      condition += fmt::format(" & {} * {} == {}", element, step, position.text);
+    }
+    condition += fmt::format(" & {} < {}", element, size);
+    const Text here_inside = define(here, "bool", condition);
+    inside += (inside.empty() ? "" : " & ") + here_inside.text;
+    const Text clamped =
+        define(here, index_type(), fmt::format("{} ? {} : 0", here_inside.text, element));
+    source[i] = {.base = clamped.text, .multiple = 1, .level = here};
+  }
+  const Text value = eval(op.operand(0), source);
+  if (inside.empty()) return value;
+  level = std::max(level, value.level);
+  return define(level, compute_type_name(dtype),
+                fmt::format("{} ? {} : {}",
+                            inside.find('&') == std::string::npos ? inside : "(" + inside + ")",
+                            value.text, zero));
+}
+
+RegionText::Text RegionText::check_index(const ir::Op& op, const Text& value) {
+  const DType dtype = op.result().dtype();
+  const std::string& x = value.text;
+  std::string bad = fmt::format("((i64){} < 0 | (i64){} >= {}ll)", x, x, op.int_attr("size"));
+  if (const ir::Attr* ignore = op.attrs().find("ignore_index"))
+    bad += fmt::format(" & {} != {}", x, integer_literal(dtype, ignore->as<int64_t>()));
+  writer(value.level).line(fmt::format("range |= {};", bad));
+  range_used_ = true;
+  return value;
+}
+
+// --- flags
+
+void RegionText::add_flag(const ir::Op& op, uint32_t bit, Level level,
+                          const std::string& condition) {
+  const int64_t word = op.attrs().get_int("word");
+  const size_t slot =
+      static_cast<size_t>(std::find(words_.begin(), words_.end(), word) - words_.begin());
+  words_used_.insert(slot);
+  writer(level).line(fmt::format("flags{} |= {} ? {}u : 0u;", slot, condition, bit));
+}
+
+void RegionText::flag(const ir::Op& op, const std::vector<Text>& x, const Text& unrounded,
+                      const Text& rounded) {
+  const DType dtype = op.result().dtype();
+  if (!op.attrs().has("word") || !ir::is_float(dtype)) return;
+  add_flag(op, static_cast<uint32_t>(FlagBit::NonFinite), rounded.level,
+           fmt::format("nonfinite({})", rounded.text));
+  if (ir::is_16bit(dtype)) {
+    const bool cast = op.kind() == OpKind::Cast && x.size() == 1;
+    // An integer that is too large for the type was never a finite float.
+    if (!cast || ir::is_float(op.operand(0).dtype()))
+      add_flag(op, static_cast<uint32_t>(FlagBit::Overflow), rounded.level,
+               fmt::format("is_infinite({}) & !nonfinite({})", rounded.text,
+                           cast ? x[0].text : unrounded.text));
+  }
+  std::string pole;
+  switch (op.kind()) {
+    case OpKind::Div:
+      pole = fmt::format("{} == 0", x[1].text);
+      break;
+    case OpKind::Reciprocal:
+    case OpKind::Rsqrt:
+    case OpKind::Log:
+      pole = fmt::format("{} == 0", x[0].text);
+      break;
+    case OpKind::Log1p:
+      pole = fmt::format("{} == -1", x[0].text);
+      break;
+    case OpKind::Pow:
+      pole = fmt::format("{} == 0 & {} < 0", x[0].text, x[1].text);
+      break;
+    default:
+      return;
+  }
+  add_flag(op, static_cast<uint32_t>(FlagBit::Pole), rounded.level, "(" + pole + ")");
+}
+
+// --- random numbers
+
+RegionText::Text RegionText::random(const ir::Op& op, const TextCoordinates& at) {
+  const ir::Type& type = op.result().type();
+  TextIndex index = linear(type.shape, at);
+  if (!tail_.empty() && index.stride != 0) index = {.base = lane_element_, .level = Level::Lane};
+  Level level = index.stride != 0 ? Level::Lane : index.level;
+  std::string element = "(u64)" + index_text(index);
+  if (op.num_operands() > 1) {
+    // Element = global sample index * row size + offset within the sample.
+    const int64_t row =
+        type.rank() == 0 ? 1 : type.elements() / std::max<int64_t>(type.shape[0], 1);
+    const Text sample = eval(op.operand(1), origin(op.operand(1).shape()));
+    level = std::max(level, sample.level);
+    element += fmt::format(" + (u64){} * {}ull", sample.text, row);
+  }
+  const Text seed = eval(op.operand(0), {TextIndex{}});
+  const Text step = eval(op.operand(0), {TextIndex{.base = {}, .offset = 1}});
+  level = std::max({level, seed.level, step.level});
+  const std::string operands = fmt::format("{}, (u64){}, (u64){}, (u64)s{}", element, seed.text,
+                                           step.text, stream_slots_.at(&op));
+  const Text value = define(level, compute_type_name(type.dtype),
+                            functions_.call_random(op.kind(), type.dtype, operands));
+  return op.kind() == OpKind::RandomNormal ? round(type.dtype, value) : value;
+}
+
+// --- the kernel
+
+std::string RegionText::finish(const std::string& entry, int64_t threads) {
+  MEZZO_CHECK(writers_.size() == 1, "a kernel's levels are left before it is finished");
+  // A result may stand in the place of an operand of its size; any other operand is read-only.
+  auto bytes = [](ir::Value value) {
+    return value.type().elements() * ir::byte_size(value.dtype());
+  };
+  std::vector<std::string> parameters;
+  for (int i = 0; i < kernel_.num_operands(); ++i) {
+    const ir::Value operand = kernel_.operand(i);
+    bool may_alias = false;
+    for (ir::Value result : kernel_.results()) may_alias |= bytes(result) == bytes(operand);
+    parameters.push_back(fmt::format("const {}*{} p{}", storage_type_name(operand.dtype()),
+                                     may_alias ? "" : " __restrict__", i));
+  }
+  for (int i = 0; i < kernel_.num_results(); ++i)
+    parameters.push_back(fmt::format("{}* r{}", storage_type_name(kernel_.result(i).dtype()), i));
+  for (size_t i = 0; i < words_.size(); ++i) parameters.push_back(fmt::format("u32* w{}", i));
+  if (range_used_) parameters.push_back("u32* wrange");
+  for (size_t i = 0; i < stream_slots_.size(); ++i) parameters.push_back(fmt::format("i64 s{}", i));
+  SourceWriter out;
+  out.append(functions_.text());
+  out.line(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", threads, entry));
+  for (size_t i = 0; i < parameters.size(); ++i)
+    out.line(fmt::format("    {}{}", parameters[i], i + 1 < parameters.size() ? "," : ") {"));
+  SourceWriter body(2);
+  for (size_t slot : words_used_) body.line(fmt::format("u32 flags{} = 0;", slot));
+  if (range_used_) body.line("u32 range = 0;");
+  body.append(leave());
+  for (size_t slot : words_used_) body.line(fmt::format("or_flags(w{}, flags{});", slot, slot));
+  if (range_used_) body.line("or_flags(wrange, range);");
+  out.append(body.text());
+  out.line("}");
+  return out.text();
+}
+
+}  // namespace mezzo::codegen

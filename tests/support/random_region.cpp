@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws a shape, operands that are full or broadcast, and a chain of ops over them.
+#include <support/random_region.h>
+
+#include <mezzo/ir/builder.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace mezzo::test {
+
+using namespace ir;
+
+namespace {
+
+/// SplitMix64.
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : state_(seed) {}
+  /// In [0, sides).
+  int64_t roll(int64_t sides) {
+    state_ += 0x9e3779b97f4a7c15;
+    uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return static_cast<int64_t>((z ^ (z >> 31)) % static_cast<uint64_t>(sides));
+  }
+  bool one_in(int64_t sides) { return roll(sides) == 0; }
+
+ private:
+  uint64_t state_;
+};
+
+constexpr int64_t kLengths[] = {1, 2, 3, 5, 8, 10, 16, 33, 64, 100};
+constexpr int64_t kRowLengths[] = {1, 2, 7, 10, 32, 64, 100, 256, 1000, 1024, 1536, 4096, 10007};
+
+class Drawer {
+ public:
+  Drawer(Module& module, uint64_t seed)
+      : dice_(seed), function_(module.add_function("main")), builder_(function_->body()) {}
+
+  void elementwise() {
+    draw_shape(1 + static_cast<int>(dice_.roll(3)));
+    declare_parameters();
+    std::vector<Value> pool = full_values();
+    const int64_t steps = 3 + dice_.roll(8);
+    for (int64_t i = 0; i < steps; ++i) pool.push_back(step(pool));
+    finish({narrow(pool.back())});
+  }
+
+  void rows() {
+    draw_shape(1 + static_cast<int>(dice_.roll(2)));
+    const int last = shape_.rank() - 1;
+    shape_ = shape_.with(last, kRowLengths[dice_.roll(std::size(kRowLengths))]);
+    declare_parameters();
+    std::vector<Value> pool = full_values();
+    std::vector<Value> results;
+    const int64_t chains = 1 + dice_.roll(3);
+    for (int64_t i = 0; i < chains; ++i) {
+      pool.push_back(step(pool));
+      const OpKind kinds[] = {OpKind::Sum, OpKind::Max, OpKind::Min};
+      Attrs attrs;
+      attrs.set("axes", Attr(std::vector<int64_t>{last}));
+      attrs.set("keepdims", true);
+      Value reduced = builder_.make(kinds[dice_.roll(3)], {pool.back()}, attrs);
+      pool.push_back(builder_.make(OpKind::Sub, {pool.back(), reduced}));
+      if (dice_.one_in(3)) results.push_back(reduced);
+    }
+    if (dice_.one_in(4)) {
+      Attrs attrs;
+      attrs.set("axis", int64_t{last});
+      results.push_back(builder_.make(OpKind::Argmax, {pool.back()}, attrs));
+    }
+    pool.push_back(step(pool));
+    results.push_back(narrow(pool.back()));
+    finish(results);
+  }
+
+ private:
+  void draw_shape(int rank) {
+    std::vector<int64_t> dims;
+    for (int i = 0; i < rank; ++i) dims.push_back(kLengths[dice_.roll(std::size(kLengths))]);
+    shape_ = Shape(dims);
+  }
+
+  void declare_parameters() {
+    const DType types[] = {DType::F32, DType::F16, DType::BF16, DType::F32};
+    const int64_t count = 1 + dice_.roll(4);
+    for (int64_t i = 0; i < count; ++i) {
+      Shape shape = shape_;
+      // The first one has the full shape; others may broadcast.
+      if (i > 0)
+        for (int axis = 0; axis < shape.rank(); ++axis)
+          if (dice_.one_in(3)) shape = shape.with(axis, 1);
+      function_->add_parameter(Type(types[dice_.roll(4)], shape), "x" + std::to_string(i));
+    }
+  }
+
+  /// Every parameter in f32.
+  std::vector<Value> full_values() {
+    std::vector<Value> pool;
+    for (Value value : function_->parameters())
+      pool.push_back(value.dtype() == DType::F32 ? value : builder_.cast(value, DType::F32));
+    return pool;
+  }
+
+  Value step(const std::vector<Value>& pool) {
+    constexpr OpKind kUnary[] = {OpKind::Neg,  OpKind::Abs,  OpKind::Exp,     OpKind::Tanh,
+                                 OpKind::Relu, OpKind::Gelu, OpKind::Sigmoid, OpKind::Square};
+    constexpr OpKind kBinary[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Maximum,
+                                  OpKind::Minimum};
+    Value x = pool.back(),
+          y = pool[static_cast<size_t>(dice_.roll(static_cast<int64_t>(pool.size())))];
+    switch (dice_.roll(6)) {
+      case 0:
+        return builder_.make(OpKind::Where, {builder_.make(OpKind::Gt, {x, y}), x, y});
+      case 1: {
+        Value one = builder_.constant(Type(DType::F32, {}), 1.0);
+        Value positive = builder_.make(OpKind::Add, {builder_.make(OpKind::Square, {x}), one});
+        return builder_.make(dice_.one_in(2) ? OpKind::Log : OpKind::Rsqrt, {positive});
+      }
+      case 2:
+      case 3:
+        return builder_.make(kUnary[dice_.roll(std::size(kUnary))], {x});
+      default:
+        return builder_.make(kBinary[dice_.roll(std::size(kBinary))], {x, y});
+    }
+  }
+
+  /// Broadcast to the full shape and, often, in 16 bits.
+  Value narrow(Value value) {
+    if (!(value.shape() == shape_)) {
+      Value full = builder_.constant(Type(DType::F32, shape_), 0.0);
+      value = builder_.make(OpKind::Add, {value, full});
+    }
+    switch (dice_.roll(3)) {
+      case 0:
+        return builder_.cast(value, DType::F16);
+      case 1:
+        return builder_.cast(value, DType::BF16);
+      default:
+        return value;
+    }
+  }
+
+  void finish(const std::vector<Value>& results) {
+    function_->set_results(results, std::vector<Attrs>(results.size()));
+  }
+
+  Dice dice_;
+  Function* function_;
+  Builder builder_;
+  Shape shape_;
+};
+
+}  // namespace
+
+std::unique_ptr<Module> random_region(RegionFamily family, uint64_t seed) {
+  auto module = std::make_unique<Module>("random");
+  Drawer drawer(*module, seed);
+  if (family == RegionFamily::Rows)
+    drawer.rows();
+  else
+    drawer.elementwise();
+  module->set_stage(Stage::Primitive);
+  return module;
+}
+
+}  // namespace mezzo::test
