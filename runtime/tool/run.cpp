@@ -38,8 +38,10 @@ std::map<std::string, std::string> input_files(const RunArguments& arguments,
       throw UserError({}, fmt::format("--in takes NAME=FILE.npy, not '{}'", input));
     std::string name = input.substr(0, equals);
     if (std::find(known.begin(), known.end(), name) == known.end())
-      throw UserError({}, fmt::format("@{} has no parameter '{}'{}", function.name(), name,
-                                      ir::did_you_mean(name, known)));
+      throw UserError({},
+                      fmt::format("@{} has no parameter '{}'{}", function.name(), name,
+                                  ir::did_you_mean(name, known)),
+                      fmt::format("its parameters are {}", fmt::join(known, ", ")));
     if (!files.emplace(name, input.substr(equals + 1)).second)
       throw UserError({}, fmt::format("--in gives '{}' twice", name));
   }

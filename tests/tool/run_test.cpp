@@ -83,7 +83,7 @@ TEST_CASE(
   };
   refused("--in x=x.npy", "@f: no input for n (tensor<2xi32>)");
   refused("--in x=x.npy", "--random-inputs=SEED");
-  refused("--in y=x.npy", "@f has no parameter 'y'; did you mean 'x'?");
+  refused("--in y=x.npy", "@f has no parameter 'y'\nnote: its parameters are x, n");
   refused("--in x=x.npy --in x=x.npy", "--in gives 'x' twice");
   refused("--in x", "--in takes NAME=FILE.npy, not 'x'");
   refused("--in x=row.npy --in n=wide.npy",
