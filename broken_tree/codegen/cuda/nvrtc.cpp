@@ -1,0 +1,1 @@
+const char* k = "libnvrtc.so.12";

@@ -1,0 +1,2 @@
+#include <llvm/IR/IRBuilder.h>
+#include <mezzo/ir/a.h>

@@ -1,0 +1,1 @@
+#include <llvm/IR/IRBuilder.h>

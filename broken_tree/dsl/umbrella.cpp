@@ -1,0 +1,1 @@
+#include <mezzo/mezzo.h>

@@ -1,0 +1,3 @@
+#include <mezzo/ir/b.h>
+#include <fmt/format.h>
+#include <vector>

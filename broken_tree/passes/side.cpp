@@ -1,0 +1,1 @@
+  #  include <mezzo/codegen/artifact.h>

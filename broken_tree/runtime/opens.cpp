@@ -1,0 +1,1 @@
+const char* k = "libcuda.so.1";

@@ -1,0 +1,2 @@
+#include <mezzo/mezzo.h>
+#include <doctest/doctest.h>
