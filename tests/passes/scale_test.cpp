@@ -2,6 +2,9 @@
 // Long chains: no pass recurses, and none takes much more than linear time. Ten times the ops leave
 // the caches and cost up to 40 times as much; a quadratic pass would take 100 times as long, and
 // minutes.
+#include <mezzo/ir/builder.h>
+#include <mezzo/passes/pass.h>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
