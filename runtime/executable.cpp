@@ -25,9 +25,9 @@ namespace mezzo::runtime {
 
 namespace {
 
-/// Work that pays for waking one more thread: bytes moved, a quarter of the operations of a product
-/// counted as bytes.
-constexpr int64_t kWorkPerThread = 64 << 10;
+/// Work that pays for waking one more thread, some 20 us: bytes moved, a quarter of the operations
+/// of a product counted as bytes.
+constexpr int64_t kWorkPerThread = 512 << 10;
 
 int64_t work_of(const ir::Op& kernel) {
   int64_t work = traffic_bytes(kernel);

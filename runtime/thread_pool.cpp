@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One word announces a job, one counter tells its end; both are spun on for some 30 microseconds
 // before a thread sleeps in the kernel. Spinning is left out where there are more threads than
-// processors: it would only delay the others.
+// processors: it would only delay the others. Each range of a job is offered in a word of its own,
+// and whoever clears that word runs the range: its thread, or the caller when that thread is asleep
+// or has lost its processor. So a job waits only for ranges that somebody is at work on.
 #include <mezzo/runtime/thread_pool.h>
 
 #include <mezzo/ir/error.h>
@@ -17,14 +19,6 @@
 
 namespace mezzo::runtime {
 namespace {
-
-constexpr uint32_t kParticipantBits = 12;
-constexpr uint32_t kParticipantMask = (1u << kParticipantBits) - 1;
-static_assert(ThreadPool::kMaxThreads <= static_cast<int>(kParticipantMask));
-
-// After so many jobs all threads must answer, so that none can sleep until the number of its last
-// job comes round again.
-constexpr uint32_t kJobsPerRollCall = 1u << 12;
 
 constexpr std::chrono::microseconds kSpinTime{30};
 // Pauses between two looks at the clock; a pause is 10 to 140 cycles.
@@ -78,7 +72,9 @@ int default_threads() {
   return threads;
 }
 
-ThreadPool::ThreadPool(int threads) : spin_(threads <= processors()) {
+ThreadPool::ThreadPool(int threads)
+    : spin_(threads <= processors()),
+      offers_(static_cast<size_t>(std::clamp(threads, 1, kMaxThreads))) {
   MEZZO_CHECK(threads >= 1 && threads <= kMaxThreads,
               "a thread pool of " + std::to_string(threads) + " threads");
   failures_.resize(static_cast<size_t>(threads));
@@ -99,7 +95,7 @@ ThreadPool::~ThreadPool() { stop(); }
 
 void ThreadPool::stop() {
   stopping_.store(true, std::memory_order_relaxed);
-  ticket_.fetch_add(1u << kParticipantBits, std::memory_order_release);
+  ticket_.fetch_add(1, std::memory_order_release);
   ticket_.notify_all();
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
@@ -113,14 +109,20 @@ void ThreadPool::worker(int thread) {
   while (true) {
     seen = wait_for_change(ticket_, seen, spin_);
     if (stopping_.load(std::memory_order_relaxed)) return;
-    if (static_cast<uint32_t>(thread) >= (seen & kParticipantMask)) continue;
-    run_range(thread);
-    if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
+    if (take_offer(thread) && pending_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      pending_.notify_one();
   }
 }
 
+bool ThreadPool::take_offer(int thread) {
+  std::atomic<bool>& open = offers_[static_cast<size_t>(thread)].open;
+  if (!open.load(std::memory_order_relaxed) || !open.exchange(false, std::memory_order_acquire))
+    return false;
+  run_range(thread);
+  return true;
+}
+
 void ThreadPool::run_range(int thread) {
-  if (thread >= job_.participants) return;
   // Equal to tasks * t / participants, without the product that could overflow.
   const auto start = [this](int64_t t) {
     const int64_t whole = job_.tasks / job_.participants, rest = job_.tasks % job_.participants;
@@ -147,14 +149,18 @@ void ThreadPool::run(int64_t tasks, Work work, int threads) {
   active_thread = 0;
   job_ = {&work, tasks, participants};
   if (participants > 1) {
-    const uint32_t number = (ticket_.load(std::memory_order_relaxed) >> kParticipantBits) + 1;
-    const int announced = number % kJobsPerRollCall == 0 ? this->threads() : participants;
-    pending_.store(announced - 1, std::memory_order_relaxed);
-    ticket_.store(number << kParticipantBits | static_cast<uint32_t>(announced),
-                  std::memory_order_release);
+    pending_.store(participants - 1, std::memory_order_relaxed);
+    for (int thread = 1; thread < participants; ++thread)
+      offers_[static_cast<size_t>(thread)].open.store(true, std::memory_order_release);
+    ticket_.fetch_add(1, std::memory_order_release);
     ticket_.notify_all();
   }
   run_range(0);
+  // The last first: a thread woken late is likeliest to find the low ones.
+  for (int thread = participants - 1; thread > 0; --thread) {
+    active_thread = thread;
+    if (take_offer(thread)) pending_.fetch_sub(1, std::memory_order_relaxed);
+  }
   for (int left = pending_.load(std::memory_order_acquire); left != 0;)
     left = wait_for_change(pending_, left, spin_);
   active_pool = outer_pool;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A persistent pool for kernels of 5 to 500 microseconds. Every thread takes one contiguous range
-// of the tasks, so that memory stays with the thread that touched it last. Idle workers spin for a
-// moment, because the next kernel of a graph usually follows at once, and then sleep.
+// of the tasks, so that memory stays with the thread that touched it last; the range of a thread
+// that has not come by then is run by the caller. Idle workers spin for a moment, because the next
+// kernel of a graph usually follows at once, and then sleep.
 #pragma once
 
 #include <mezzo/ir/function_ref.h>
@@ -39,9 +40,10 @@ class ThreadPool {
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Runs tasks 0 to `tasks` - 1 and returns when all are done. At most `threads` threads take
-  /// part, 0 means all; 1 is a plain call. Callers from several threads take turns. A call from
-  /// inside a task runs on that thread alone, under its number. If tasks throw, the others still
-  /// finish and the exception of the lowest thread is thrown here.
+  /// part, 0 means all; 1 is a plain call. Callers from several threads take turns. The caller may
+  /// run the range of a late thread, under that thread's number. A call from inside a task runs on
+  /// that thread alone, under its number. If tasks throw, the others still finish and the exception
+  /// of the lowest number is thrown here.
   void run(int64_t tasks, Work work, int threads = 0);
 
  private:
@@ -51,18 +53,27 @@ class ThreadPool {
     int participants = 0;
   };
 
+  /// The range of one thread in the present job, to be taken once.
+  struct alignas(64) Offer {
+    std::atomic<bool> open{false};
+  };
+
   void worker(int thread);
+  /// Runs the range of `thread` if nobody else has taken it.
+  bool take_offer(int thread);
   void run_range(int thread);
   void stop();
 
-  // Written by the caller of run() before it publishes a ticket, read by the participants only.
+  // Written by the caller of run() before it opens offers, read by who closes one.
   Job job_;
   std::vector<std::exception_ptr> failures_;
   bool spin_;
 
-  // The number of the job (upper 20 bits) and of its participants (lower 12): one word to spin and
-  // sleep on, which tells a worker that it has no part in a job without reading what the next
-  // caller may already be writing.
+  // By thread. An open one makes the job readable to who closes it, until it counts down
+  // `pending_`.
+  std::vector<Offer> offers_;
+  // Counts jobs: the word that workers spin and sleep on. A worker that sleeps through a whole
+  // round of it misses offers only, which the callers take.
   alignas(64) std::atomic<uint32_t> ticket_{0};
   alignas(64) std::atomic<int32_t> pending_{0};
   alignas(64) std::atomic<bool> failed_{false};

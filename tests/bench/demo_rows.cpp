@@ -87,7 +87,7 @@ void demo_rows(const Options& options) {
     trainer->compile(batch);
     rows.push_back({policy, [trainer, &batch] { trainer->step(batch.inputs, batch.targets); }});
   }
-  measure(rows, options);
+  measure(rows, options, threads);
   fmt::print("\ntraining step 784-256-128-100-10, batch {}, Adam, on {} thread{}\n", kBatch,
              threads, threads == 1 ? "" : "s");
   fmt::print("{:34}{:>13}{:>13}{:>19}\n", "", "median", "best", "processor time");

@@ -59,7 +59,7 @@ double Row::median() const { return median_of(seconds); }
 double Row::minimum() const { return *std::min_element(seconds.begin(), seconds.end()); }
 double Row::processor_median() const { return median_of(processor); }
 
-void measure(std::vector<Row>& rows, const Options& options) {
+void measure(std::vector<Row>& rows, const Options& options, int threads) {
   for (Row& row : rows) row.work();
   std::vector<double> spent(rows.size(), 0);
   for (bool busy = true; busy;) {
@@ -73,7 +73,7 @@ void measure(std::vector<Row>& rows, const Options& options) {
       row.work();
       std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
       row.processor.push_back(processor_seconds() - processor);
-      row.seconds.push_back(took.count());
+      row.seconds.push_back(threads == 1 ? row.processor.back() : took.count());
       spent[i] += took.count();
     }
   }

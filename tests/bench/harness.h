@@ -28,7 +28,7 @@ struct Options {
 struct Row {
   std::string name;
   std::function<void()> work;
-  std::vector<double> seconds = {};    // by the clock on the wall
+  std::vector<double> seconds = {};    // as `measure` was told
   std::vector<double> processor = {};  // of all threads of this process
 
   double median() const;
@@ -37,7 +37,9 @@ struct Row {
 };
 
 /// Runs each row once untimed, then all in turns until each has had its time, at least five times.
-void measure(std::vector<Row>& rows, const Options& options);
+/// Times are those of the clock on the wall, except that on one thread they are processor time:
+/// other programs on the machine then do not count.
+void measure(std::vector<Row>& rows, const Options& options, int threads);
 
 /// A compiled function of inputs with random numbers: floats in [-1, 1), integers in [0, `range`).
 class Compiled {

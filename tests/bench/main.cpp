@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mezzo-bench [matmul|demo|memory|compile] [--threads=N] [--seconds=S]
-// Without a word everything is measured; S is the time spent on each row.
+// Without a word everything is measured; S is the time spent on each row. Times
+// on one thread are processor time, on several those of the clock on the wall.
 #include <mezzo/dsl/device.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/thread_pool.h>

@@ -59,7 +59,7 @@ void table(const Options& options, int threads) {
     auto compiled = std::make_shared<Compiled>(text_of(product), threads);
     rows.push_back({name_of(product), [compiled] { compiled->run(); }});
   }
-  measure(rows, options);
+  measure(rows, options, threads);
   double peak = 1e-9 * peak_flops(threads);
   fmt::print("\nproducts on {} thread{}: multiply-adds reach {:.1f} GFLOP/s (median {:.1f})\n",
              threads, threads == 1 ? "" : "s", peak / rows[0].minimum(), peak / rows[0].median());

@@ -52,7 +52,7 @@ void memory_rows(const Options& options) {
   row("softmax f16, 32768 x 1024", softmax_text("f16", 32768, 1024));
   row("cross_entropy f32, 16384 x 1024", cross_entropy_text(16384, 1024), 1024);
   row("cross_entropy f32, 1 Mi x 16", cross_entropy_text(1 << 20, 16), 16);
-  measure(rows, options);
+  measure(rows, options, threads);
   double copied = 1e-9 * copy_bytes();
   fmt::print(
       "\nmemory on {} thread{}: a copy moves {:.1f} GB/s (median {:.1f}), read and written\n",

@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <numeric>
+#include <sched.h>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -134,6 +135,33 @@ TEST_CASE("jobs after a pause wake sleeping workers") {
     pool.run(3, [&](int64_t, int64_t, int) { ++calls; });
   }
   CHECK(calls == 60);
+}
+
+TEST_CASE("the caller runs the range of a thread that has no processor") {
+  cpu_set_t before, one;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  CPU_ZERO(&one);
+  for (size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+  int taken = 0, calls = 0;
+  {
+    ThreadPool pool(2);  // both threads on one processor
+    const std::thread::id caller = std::this_thread::get_id();
+    for (int job = 0; job < 500; ++job) {
+      std::atomic<int> of_job{0}, by_caller{0};
+      pool.run(2, [&](int64_t first, int64_t, int thread) {
+        CHECK(first == thread);
+        ++of_job;
+        if (thread == 1 && std::this_thread::get_id() == caller) ++by_caller;
+      });
+      calls += of_job;
+      taken += by_caller;
+    }
+  }
+  REQUIRE(sched_setaffinity(0, sizeof before, &before) == 0);
+  CHECK(calls == 1000);
+  CHECK(taken > 0);
 }
 
 TEST_CASE("several callers take turns") {
