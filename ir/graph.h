@@ -11,7 +11,6 @@
 #include <mezzo/ir/shape.h>
 
 #include <cstddef>
-#include <cstddef>
 #include <deque>
 #include <iterator>
 #include <memory>

@@ -18,7 +18,8 @@ Digest structural_hash(const Function& function);
 Digest op_hash(const Op& op);
 
 /// What the code of a kernel depends on: ops, types, attributes except arguments and notes (`word`,
-/// `stream`, `places`, `scope`, `role` ...), family and plan. The kernel's name, the bound values and `reason` do not count.
+/// `stream`, `places`, `scope`, `role` ...), family and plan. The kernel's name, the bound values
+/// and `reason` do not count.
 Digest kernel_hash(const Op& kernel);
 
 }  // namespace mezzo::ir

@@ -5,17 +5,17 @@
 // exchanged for another. Also removes ops that nobody reads.
 //
 // before:
-//   func @f(%x: tensor<4x3xf32>, %w: tensor<2x3xf32>) -> tensor<4x2xf32> {
+//   func @f(%x: tensor<3x3xf32>, %w: tensor<3x3xf32>) -> tensor<3x3xf32> {
 //     %one = constant {value = 1.0} : tensor<f32>
-//     %0 = mul %x, %one : (tensor<4x3xf32>, tensor<f32>) -> tensor<4x3xf32>
-//     %1 = transpose %w {perm = [1, 0]} : tensor<2x3xf32> -> tensor<3x2xf32>
-//     %2 = matmul %0, %1 : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
-//     return %2 : tensor<4x2xf32>
+//     %0 = mul %x, %one : (tensor<3x3xf32>, tensor<f32>) -> tensor<3x3xf32>
+//     %1 = transpose %w {perm = [1, 0]} : tensor<3x3xf32>
+//     %2 = matmul %0, %1 : tensor<3x3xf32>
+//     return %2 : tensor<3x3xf32>
 //   }
 // after:
-//   func @f(%x: tensor<4x3xf32>, %w: tensor<2x3xf32>) -> tensor<4x2xf32> {
-//     %0 = matmul %x, %w {transpose_b = true} : (tensor<4x3xf32>, tensor<2x3xf32>) ->
-//     tensor<4x2xf32> return %0 : tensor<4x2xf32>
+//   func @f(%x: tensor<3x3xf32>, %w: tensor<3x3xf32>) -> tensor<3x3xf32> {
+//     %0 = matmul %x, %w {transpose_b = true} : tensor<3x3xf32>
+//     return %0 : tensor<3x3xf32>
 //   }
 #include <mezzo/passes/canonicalize_rules.h>
 #include <mezzo/passes/pass.h>

@@ -160,7 +160,8 @@ bool maps_stand_outside(const OpSet& ops) {
     if (!view) continue;
     // A pad reads element by element under a condition: straight from memory only.
     Value source = op->operand(0);
-    if (op->kind() == OpKind::Pad && !source.is_parameter() && inside.contains(source.op())) return false;
+    if (op->kind() == OpKind::Pad && !source.is_parameter() && inside.contains(source.op()))
+      return false;
     // Behind the view only other views and casts, so that what is loaded through the map is read,
     // not computed anew.
     for (Value value = op->operand(0); !value.is_parameter() && inside.contains(value.op());

@@ -50,7 +50,8 @@ int64_t product(std::span<const int64_t> dims) {
   return n;
 }
 
-/// Whole rows of the vector axis where there are several axes, so that an index is divided once a row.
+/// Whole rows of the vector axis where there are several axes, so that an index is divided once a
+/// row.
 int64_t elementwise_grain(const Shape& space) {
   int axis = vector_axis(space.dims());
   if (axis < 0) return kElementsPerTask;

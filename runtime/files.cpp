@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // POSIX calls rather than streams, because only they say why something failed and only they can
 // sync.
-#include <fcntl.h>
-#include <mezzo/ir/error.h>
 #include <mezzo/runtime/files.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include <mezzo/ir/error.h>
 
 #include <atomic>
 #include <cerrno>
+#include <fcntl.h>
 #include <string>
+#include <sys/stat.h>
 #include <system_error>
+#include <unistd.h>
 
 namespace mezzo::runtime {
 namespace {

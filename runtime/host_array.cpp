@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element access goes through memcpy of the table's storage types; every rounding is one of
 // ir/dtype.h.
-#include <mezzo/ir/error.h>
 #include <mezzo/runtime/host_array.h>
+
+#include <mezzo/ir/error.h>
 
 #include <algorithm>
 #include <cstring>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The format: two zero bytes, a code of the element type, the number of axes, their lengths as
 // big-endian 32-bit numbers, and the elements, big endian and row-major.
+#include <mezzo/runtime/idx.h>
+
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/files.h>
-#include <mezzo/runtime/idx.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <limits>
 #include <string>
+#include <zlib.h>
 
 namespace mezzo::runtime {
 namespace {

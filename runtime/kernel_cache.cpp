@@ -3,10 +3,11 @@
 // written under a temporary name, synced and renamed, so that readers see all of it or nothing;
 // what a crash or a bad disk leaves is caught by the checksum. The time of last use is the file's
 // time of modification, which find() renews.
+#include <mezzo/runtime/kernel_cache.h>
+
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/hash128.h>
 #include <mezzo/runtime/files.h>
-#include <mezzo/runtime/kernel_cache.h>
 #include <mezzo/runtime/log.h>
 
 #include <algorithm>

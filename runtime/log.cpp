@@ -2,11 +2,11 @@
 // A line is composed first and written by one call, so that lines of several threads and processes
 // do not mix.
 #include <mezzo/runtime/log.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <sys/ioctl.h>
+#include <unistd.h>
 #include <utility>
 
 namespace mezzo::runtime {

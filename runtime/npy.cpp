@@ -2,9 +2,10 @@
 // The format: "\x93NUMPY", two bytes of version, the header's length (2 bytes in version 1, 4 after
 // it), a Python dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, and the
 // elements.
+#include <mezzo/runtime/npy.h>
+
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/files.h>
-#include <mezzo/runtime/npy.h>
 
 #include <algorithm>
 #include <bit>

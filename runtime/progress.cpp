@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is shown, and how seldom; the console knows how.
-#include <fmt/format.h>
 #include <mezzo/runtime/progress.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>

@@ -48,8 +48,9 @@ bool is_flat(std::span<const ir::Value> values) {
   return true;
 }
 
-/// Coordinates of the position `linear` of a space that is treated as one axis: the whole index sits on the vector
-/// axis, which row-major strides make right for every tensor of the space's shape.
+/// Coordinates of the position `linear` of a space that is treated as one axis: the whole index
+/// sits on the vector axis, which row-major strides make right for every tensor of the space's
+/// shape.
 Coordinates flat_coordinates(RegionEmitter& emitter, const ir::Shape& space, Value* linear) {
   Coordinates at = emitter.origin(space);
   at[static_cast<size_t>(ir::vector_axis(space.dims()))] = {linear, 1};
@@ -70,14 +71,16 @@ void store_all(RegionEmitter& emitter, const Segment& segment, const Coordinates
   for (size_t i = 0; i < values.size(); ++i) emitter.store(segment.results[i], values[i], at);
 }
 
-/// Elements [begin, end) of a segment; `begin` is a multiple of the vector axis unless the segment is flat.
-void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Value* end, int lanes) {
+/// Elements [begin, end) of a segment; `begin` is a multiple of the vector axis unless the segment
+/// is flat.
+void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Value* end,
+                int lanes) {
   const ir::Shape& space = segment.yields[0].shape();
   llvm::IRBuilderBase& b = emitter.builder();
   int axis = ir::vector_axis(space.dims());
   if (axis < 0) {
-    emitter.frame().loop(begin, end, 1,
-                         [&](Value*) { store_all(emitter, segment, emitter.origin(space), false); });
+    emitter.frame().loop(
+        begin, end, 1, [&](Value*) { store_all(emitter, segment, emitter.origin(space), false); });
     return;
   }
   if (is_flat(segment.yields)) {

@@ -162,9 +162,10 @@ class RowsEmitter {
     return at;
   }
 
-  /// Loops over all columns of a row; the body gets coordinates of the space and the linear column. A row of one
-  /// column is a vector with one lane on.
-  void column_loop(const Coordinates& row, const std::function<void(const Coordinates&, Value*)>& body) {
+  /// Loops over all columns of a row; the body gets coordinates of the space and the linear column.
+  /// A row of one column is a vector with one lane on.
+  void column_loop(const Coordinates& row,
+                   const std::function<void(const Coordinates&, Value*)>& body) {
     std::span<const int64_t> dims = space_.space.dims().subspan(static_cast<size_t>(space_.kept()));
     int axis = ir::vector_axis(dims);
     int64_t inner = axis < 0 ? 1 : dims[static_cast<size_t>(axis)];
@@ -172,8 +173,10 @@ class RowsEmitter {
     auto one_line = [&](Value* line) {
       Coordinates at = row;
       if (axis > 0) {
-        std::vector<Value*> position = delinearize(emitter_, line, dims.first(static_cast<size_t>(axis)));
-        for (size_t i = 0; i < position.size(); ++i) at[static_cast<size_t>(space_.kept()) + i].base = position[i];
+        std::vector<Value*> position =
+            delinearize(emitter_, line, dims.first(static_cast<size_t>(axis)));
+        for (size_t i = 0; i < position.size(); ++i)
+          at[static_cast<size_t>(space_.kept()) + i].base = position[i];
       }
       Value* base = b_.CreateMul(line, emitter_.index(inner));
       vector_loop(emitter_, emitter_.index(0), emitter_.index(inner), lanes_, [&](Value* column) {
@@ -269,8 +272,8 @@ class RowsEmitter {
         use_buffers(deepest_ + 1, at, column);
         for (size_t i = 0; i < yields_.size(); ++i)
           if (full(yields_[i])) {
-            Value* value =
-                columns_ == 1 ? emitter_.eval(yields_[i], at) : emitter_.eval_vector(yields_[i], at);
+            Value* value = columns_ == 1 ? emitter_.eval(yields_[i], at)
+                                         : emitter_.eval_vector(yields_[i], at);
             emitter_.store(static_cast<int>(i), value, at);
           }
       });

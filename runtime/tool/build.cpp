@@ -2,8 +2,6 @@
 // `mezzo build`: compiles the kernels of a module for a CUDA architecture and writes sources, PTX
 // and cubins with a manifest. Neither a GPU nor a driver is needed. Kernels that cannot be emitted
 // yet are listed by name.
-#include "commands.h"
-#include "program.h"
 #include <mezzo/codegen/cuda/emit_kernel.h>
 #include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/ir/error.h>
@@ -11,6 +9,8 @@
 #include <mezzo/ir/plan.h>
 #include <mezzo/ir/target.h>
 #include <mezzo/passes/pass_manager.h>
+#include <mezzo/runtime/tool/commands.h>
+#include <mezzo/runtime/tool/program.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

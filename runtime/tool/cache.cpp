@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo cache`: what the kernel cache on disk holds, and emptying it.
-#include "commands.h"
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/kernel_cache.h>
+#include <mezzo/runtime/tool/commands.h>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo devices`: what this machine can run, and how it treats the 16-bit types.
-#include "commands.h"
 #include <mezzo/codegen/llvm/support.h>
 #include <mezzo/runtime/thread_pool.h>
+#include <mezzo/runtime/tool/commands.h>
 
 #include <fmt/format.h>
 

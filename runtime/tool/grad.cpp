@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo grad`: prints a module with a function that gives value and gradients.
-#include "commands.h"
-#include "program.h"
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/parser.h>
 #include <mezzo/ir/printer.h>
 #include <mezzo/passes/grad_function.h>
 #include <mezzo/passes/pass_manager.h>
+#include <mezzo/runtime/tool/commands.h>
+#include <mezzo/runtime/tool/program.h>
 
 namespace mezzo::tool {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `mezzo` command: reads the command line and calls the subcommand. Exit status: 0 good, 1 the
 // answer is no, 2 bad usage or input (or a fault of ours, which says so).
-#include "commands.h"
 #include <mezzo/ir/error.h>
+#include <mezzo/runtime/tool/commands.h>
 
 #include <CLI/CLI.hpp>
 
@@ -91,8 +91,7 @@ void add_build(CLI::App& app, Action& action) {
   command->add_option("--policy", arguments->policy, "precision policy");
   command->add_option("-o", arguments->output, "folder for sources, PTX, cubins and the manifest")
       ->required();
-  command->callback(
-      [arguments, &action] { action = [arguments] { return build(*arguments); }; });
+  command->callback([arguments, &action] { action = [arguments] { return build(*arguments); }; });
 }
 
 void add_devices(CLI::App& app, Action& action) {
@@ -114,8 +113,8 @@ void add_cache(CLI::App& app, Action& action) {
 }
 
 /// Every subcommand, in the order of the help text.
-constexpr void (*kCommands[])(CLI::App&, Action&) = {
-    add_opt, add_run, add_grad, add_build, add_ops, add_devices, add_cache};
+constexpr void (*kCommands[])(CLI::App&, Action&) = {add_opt, add_run,     add_grad, add_build,
+                                                     add_ops, add_devices, add_cache};
 
 int dispatch(int argc, char** argv) {
   CLI::App app("Mezzo: mixed-precision graph compiler", "mezzo");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo ops`: the op table as text, read from the same rows as everything else.
-#include "commands.h"
 #include <mezzo/ir/op_info.h>
+#include <mezzo/runtime/tool/commands.h>
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo opt`: parse, verify, run passes, print. Without --passes and --pipeline the pipeline that
 // the module records is run, which is how a reproducer repeats a failure.
-#include "commands.h"
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/parser.h>
 #include <mezzo/ir/printer.h>
 #include <mezzo/passes/pass_manager.h>
+#include <mezzo/runtime/tool/commands.h>
 
 #include <algorithm>
 #include <cstdio>

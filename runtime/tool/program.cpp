@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "program.h"
+#include <mezzo/runtime/tool/program.h>
 
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/interpreter.h>

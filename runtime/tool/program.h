@@ -2,9 +2,9 @@
 // A function of a file, ready to run on one of the devices.
 #pragma once
 
-#include "commands.h"
 #include <mezzo/ir/graph.h>
 #include <mezzo/runtime/host_array.h>
+#include <mezzo/runtime/tool/commands.h>
 
 #include <memory>
 #include <vector>

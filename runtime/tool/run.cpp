@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo run`: compiles or interprets a function on arrays from files or from a seed, writes every
 // result as a file and says in a line what it holds.
-#include "commands.h"
-#include "program.h"
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/npy.h>
+#include <mezzo/runtime/tool/commands.h>
+#include <mezzo/runtime/tool/program.h>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts from and to files and the standard streams.
-#include "commands.h"
 #include <mezzo/ir/error.h>
+#include <mezzo/runtime/tool/commands.h>
 
 #include <cerrno>
 #include <cstdio>

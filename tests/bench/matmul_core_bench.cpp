@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GFLOP/s of compiled matrix products as a share of the fused multiply-add rate that this machine
 // shows in the same run. Usage: matmul_core_bench [seconds a row].
-#include "../codegen/matmul_runner.h"
 #include <mezzo/codegen/llvm/microkernel.h>
 #include <mezzo/codegen/llvm/support.h>
 #include <mezzo/ir/dtype.h>
@@ -10,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <codegen/matmul_runner.h>
 #include <cstdlib>
 #include <cstring>
 #include <random>

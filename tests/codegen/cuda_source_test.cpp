@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA text of kernels against snapshots, and what must be in it. With MEZZO_UPDATE=1 in the
 // environment the snapshots are written anew.
-#include "cuda_kernels.h"
 #include <mezzo/codegen/cuda/emit_kernel.h>
 #include <mezzo/codegen/source_writer.h>
 #include <mezzo/ir/error.h>
 
 #include <doctest/doctest.h>
 
+#include <codegen/cuda_kernels.h>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>

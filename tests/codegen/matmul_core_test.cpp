@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products against plain loops in double, over transposes, odd and empty sizes and element
 // types, with the error bound of a blocked sum; and the same bits for every split of the tasks.
-#include "matmul_runner.h"
 #include <mezzo/codegen/llvm/emit_matmul.h>
 #include <mezzo/codegen/llvm/microkernel.h>
 #include <mezzo/codegen/llvm/orc.h>
@@ -13,6 +12,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <cmath>
+#include <codegen/matmul_runner.h>
 #include <cstring>
 #include <random>
 #include <string>
@@ -98,8 +98,7 @@ std::string name_of(const MatmulSpec& spec) {
   return std::to_string(spec.batch) + "x" + std::to_string(spec.m) + "x" + std::to_string(spec.n) +
          "x" + std::to_string(spec.k) + (spec.trans_a ? " T" : " N") +
          (spec.trans_b ? "T " : "N ") + ir::to_string(spec.a_type) + " " +
-         ir::to_string(spec.b_type) + " " + ir::to_string(spec.c_type) + ": " +
-         ir::to_string(spec);
+         ir::to_string(spec.b_type) + " " + ir::to_string(spec.c_type) + ": " + ir::to_string(spec);
 }
 
 Jit& jit() {

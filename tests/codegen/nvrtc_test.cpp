@@ -4,7 +4,6 @@
 // are skipped.
 #include <mezzo/codegen/cuda/nvrtc.h>
 
-#include "cuda_kernels.h"
 #include <mezzo/ir/error.h>
 #include <support/random_region.h>
 #include <support/skip.h>
@@ -12,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <codegen/cuda_kernels.h>
 #include <cstdio>
 #include <span>
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words of MEZZO_DEBUG, and the texts of its errors to the letter.
-#include <doctest/doctest.h>
 #include <mezzo/ir/debug_options.h>
+
 #include <mezzo/ir/error.h>
+
+#include <doctest/doctest.h>
 
 #include <string>
 #include <vector>

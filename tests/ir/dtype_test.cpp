@@ -2,9 +2,11 @@
 // Element types: names and sizes from the table, every one of the 65,536 values of f16 and bf16
 // both ways, and every boundary between two neighbours approached from f32 and from f64. The
 // expected values come from ldexp, not from bits.
-#include <doctest/doctest.h>
 #include <mezzo/ir/dtype.h>
+
 #include <mezzo/ir/error.h>
+
+#include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstdint>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The 128-bit hash: published vectors of SipHash-2-4-128, streaming in any pieces, separation of
 // fields, and that each bit of the input moves about half of the digest.
-#include <doctest/doctest.h>
 #include <mezzo/ir/hash128.h>
+
+#include <doctest/doctest.h>
 
 #include <bit>
 #include <set>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes, tensor types, broadcasting and the limits that a shape checks when it is made.
-#include <doctest/doctest.h>
-#include <mezzo/ir/error.h>
 #include <mezzo/ir/shape.h>
+
+#include <mezzo/ir/error.h>
+
+#include <doctest/doctest.h>
 
 #include <vector>
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Targets by name: what each level adds, what a key's text tells apart, and the error for an
 // unknown name.
-#include <doctest/doctest.h>
-#include <mezzo/ir/error.h>
 #include <mezzo/ir/target.h>
+
+#include <mezzo/ir/error.h>
+
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <string>

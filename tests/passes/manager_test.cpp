@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pass manager: dumps, skipping, stopping, times, and what happens when a pass is at fault.
-#include "pass_cases.h"
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <support/temp_dir.h>
@@ -8,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <passes/pass_cases.h>
 #include <utility>
 #include <vector>
 

@@ -2,7 +2,6 @@
 // The interpreter before and after: passes that promise equal bits give equal bits on random graphs
 // and on hostile values; decompositions agree with the composite within the rounding of their
 // types.
-#include "pass_cases.h"
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/interpreter.h>
 
@@ -10,6 +9,7 @@
 
 #include <cmath>
 #include <limits>
+#include <passes/pass_cases.h>
 #include <random>
 
 namespace mezzo::test {

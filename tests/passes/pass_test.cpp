@@ -2,13 +2,13 @@
 // Runs tests/passes/*.mz: a line `// PASSES: a, b` says what to run, modules are separated by lines
 // `// -----`, CHECK lines in each of them are matched against what that module became. The example
 // at the top of a pass's own file is run too and must give exactly the text that stands there.
-#include "pass_cases.h"
 #include <support/check_text.h>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <passes/pass_cases.h>
 #include <sstream>
 #include <vector>
 

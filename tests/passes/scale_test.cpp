@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long chains: no pass recurses, and none takes more than near-linear time. The bound is a ratio
-// between two lengths on the same machine, wide enough for a busy one and far below that of a
-// quadratic pass (100).
+// Long chains: no pass recurses, and none takes much more than linear time. Ten times the ops leave
+// the caches and cost up to 40 times as much; a quadratic pass would take 100 times as long, and
+// minutes.
 #include <mezzo/ir/builder.h>
 #include <mezzo/passes/pass.h>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <memory>
+#include <string>
 
 namespace mezzo::test {
 
@@ -46,10 +47,9 @@ double best_seconds(passes::PassFunction pass, int count) {
   for (int i = 0; i < 3; ++i) {
     std::unique_ptr<ir::Module> module = chain(count);
     passes::PassContext context;
-    auto start = std::chrono::steady_clock::now();
+    std::clock_t start = std::clock();  // of this process: other work does not count
     CHECK(pass(*module, context));
-    std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    best = std::min(best, time.count());
+    best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   }
   return best;
 }
@@ -57,12 +57,12 @@ double best_seconds(passes::PassFunction pass, int count) {
 }  // namespace
 
 TEST_CASE("passes over a chain of 100,000 ops take about ten times as long as over 10,000") {
-  for (const char* name : {"canonicalize", "constant-fold", "cse", "dce", "decompose"}) {
+  for (std::string name : {"canonicalize", "constant-fold", "cse", "dce", "decompose"}) {
     passes::PassFunction pass = passes::find_pass(name)->run;
     double small = best_seconds(pass, 10'000), large = best_seconds(pass, 100'000);
     INFO(name << ": " << small << " s and " << large << " s");
-    CHECK(large < 40 * small);
-    CHECK(large < 20);
+    CHECK(large < 70 * small);
+    CHECK(large < 10);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiled.h"
+#include <runtime/compiled.h>
 
 #include <support/random_array.h>
 

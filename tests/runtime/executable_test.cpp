@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executables against the interpreter on the module that they were made from.
-#include "compiled.h"
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/verdict.h>
 
@@ -8,6 +7,7 @@
 
 #include <cmath>
 #include <limits>
+#include <runtime/compiled.h>
 
 namespace mezzo::test {
 namespace {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host arrays: element access in every type and conversions that round once.
-#include <doctest/doctest.h>
-#include <mezzo/ir/error.h>
 #include <mezzo/runtime/host_array.h>
+
+#include <mezzo/ir/error.h>
+
+#include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>

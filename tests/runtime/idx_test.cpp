@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // idx files, plain and compressed, and every error with its text.
-#include <doctest/doctest.h>
-#include <mezzo/ir/error.h>
 #include <mezzo/runtime/idx.h>
-#include <runtime/temporary_folder.h>
-#include <zlib.h>
 
+#include <mezzo/ir/error.h>
+
+#include <doctest/doctest.h>
+
+#include <runtime/temporary_folder.h>
 #include <string>
 #include <vector>
+#include <zlib.h>
 
 using mezzo::ir::DType;
 using mezzo::runtime::HostArray;

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel cache on disk: hits, damage, folders that cannot be used, the limit, and eight
 // processes at once.
-#include <doctest/doctest.h>
+#include <mezzo/runtime/kernel_cache.h>
+
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/hash128.h>
-#include <mezzo/runtime/kernel_cache.h>
 #include <mezzo/runtime/log.h>
-#include <runtime/temporary_folder.h>
 #include <support/skip.h>
-#include <sys/mount.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include <doctest/doctest.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <runtime/temporary_folder.h>
 #include <string>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 namespace fs = std::filesystem;

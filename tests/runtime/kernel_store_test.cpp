@@ -2,8 +2,6 @@
 // Kernels from memory, from disk and from the code generator.
 #include <mezzo/runtime/kernel_store.h>
 
-#include "compiled.h"
-#include "temporary_folder.h"
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/kernel_cache.h>
 #include <mezzo/runtime/log.h>
@@ -12,6 +10,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <runtime/compiled.h>
+#include <runtime/temporary_folder.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

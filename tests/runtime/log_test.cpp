@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log lines and progress on a terminal and off it, by what is written.
-#include <doctest/doctest.h>
 #include <mezzo/runtime/log.h>
+
 #include <mezzo/runtime/progress.h>
+
+#include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <string>

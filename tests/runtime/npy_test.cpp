@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // .npy files: bytes as NumPy writes them, round trips, order and byte order, and every error with
 // its text.
-#include <doctest/doctest.h>
-#include <mezzo/ir/error.h>
 #include <mezzo/runtime/npy.h>
-#include <runtime/temporary_folder.h>
 
+#include <mezzo/ir/error.h>
+
+#include <doctest/doctest.h>
+
+#include <runtime/temporary_folder.h>
 #include <string>
 #include <vector>
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread pool: every task once, contiguous ranges, exceptions, nesting, several callers, and
 // many short jobs in a row, which is where a lost wake-up or a job read too late would show.
-#include <doctest/doctest.h>
-#include <mezzo/ir/error.h>
 #include <mezzo/runtime/thread_pool.h>
+
+#include <mezzo/ir/error.h>
+
+#include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <numeric>

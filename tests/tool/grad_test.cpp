@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo grad`.
-#include "command.h"
 #include <mezzo/runtime/npy.h>
 
 #include <doctest/doctest.h>
+
+#include <tool/command.h>
 
 namespace mezzo::test {
 namespace {

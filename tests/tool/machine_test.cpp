@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo devices` and `mezzo cache`.
-#include "command.h"
-
 #include <doctest/doctest.h>
+
+#include <tool/command.h>
 
 namespace mezzo::test {
 namespace {
