@@ -128,7 +128,8 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
     }
     case OpKind::RandomNormal:
       for (size_t i = 0; i < count; ++i)
-        out[i] = 4 * step_at(dtype, std::max(1.0, std::fabs(wanted.floats[i])));
+        out[i] = ir::is_16bit(dtype) ? step_at(dtype, wanted.floats[i])
+                                     : 9 * unit * std::fabs(wanted.floats[i]);
       return out;
     default:
       break;

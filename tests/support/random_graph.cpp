@@ -76,6 +76,7 @@ class Generator {
   void make_op();
   void make_elementwise(const OpInfo& info);
   void make_view();
+  void make_pattern();
   void make_source();
   void make_reduction();
   void make_product();
@@ -277,6 +278,23 @@ void Generator::make_view() {
   }
 }
 
+/// What rewrites look for, too rare in random sequences: a cast to a narrower type and back, or a
+/// product that is added to something.
+void Generator::make_pattern() {
+  Value x = value_of(chance(70) ? DType::F32 : DType::F64);
+  if (chance(50)) {
+    Attrs attrs;
+    if (chance(30)) attrs.set("user", true);
+    DType narrow = chance(50) ? DType::F16 : DType::BF16;
+    Value rounded = keep(builder_.make(OpKind::Cast, {x}, attrs, {x.type().with(narrow)}));
+    keep(builder_.cast(rounded, x.dtype()));
+    return;
+  }
+  Value product = keep(builder_.make(OpKind::Mul, {x, partner(x, x.shape())}));
+  keep(builder_.make(chance(50) ? OpKind::Add : OpKind::Sub,
+                     {product, partner(product, product.shape())}));
+}
+
 void Generator::make_source() {
   Shape shape = part_of(base_);
   if (chance(40) && shape.rank() > 0) {
@@ -391,6 +409,7 @@ void Generator::make_op() {
   int64_t dice = below(100);
   if (dice < 12) return make_view();
   if (dice < 17) return make_source();
+  if (dice >= 94) return make_pattern();
   if (dice < 20 && options_.ops == GraphOps::Exact) return make_reduction();
   if (options_.ops == GraphOps::All) {
     if (dice < 27) return make_reduction();
