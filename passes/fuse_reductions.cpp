@@ -42,7 +42,7 @@ Value normalized(Op& op, const std::vector<int64_t>& axes, Builder& builder) {
   if (axes.empty())
     return operand.type() == type ? operand : builder.cast(operand, type.dtype, "sum of bools");
   Value moved = reduced_axes_last(operand, axes, builder);
-  moved.op()->attrs().erase("word");  // the reduction's
+  if (moved != operand) moved.op()->attrs().erase("word");  // the reduction's
   int64_t rank = operand.type().rank();
   Attrs attrs = op.attrs();
   attrs.erase("keepdims");
