@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// mezzo-bench [matmul|demo|memory|compile] [--threads=N] [--seconds=S]
+// Without a word everything is measured; S is the time spent on each row.
+#include <mezzo/dsl/device.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/runtime/thread_pool.h>
+
+#include <fmt/format.h>
+
+#include <bench/harness.h>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace mezzo;
+
+namespace {
+
+constexpr std::pair<std::string_view, void (*)(const bench::Options&)> kTables[] = {
+    {"matmul", bench::matmul_rows},
+    {"demo", bench::demo_rows},
+    {"memory", bench::memory_rows},
+    {"compile", bench::compile_rows},
+};
+
+double number_in(std::string_view name, const std::string& text, double least, double most) {
+  char* end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end || !(value >= least && value <= most))
+    throw UserError(
+        {}, fmt::format("{} must be a number from {} to {}, not '{}'", name, least, most, text));
+  return value;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  bench::Options options;
+  std::vector<std::string_view> wanted;
+  for (int i = 1; i < argc; ++i) {
+    std::string_view argument = argv[i];
+    size_t equals = argument.find('=');
+    std::string_view name = argument.substr(0, equals);
+    std::string value(equals == std::string_view::npos ? "" : argument.substr(equals + 1));
+    bool known = false;
+    for (const auto& [table, run] : kTables) known |= table == argument;
+    if (known)
+      wanted.push_back(argument);
+    else if (name == "--threads")
+      options.threads =
+          static_cast<int>(number_in(name, value, 1, runtime::ThreadPool::kMaxThreads));
+    else if (name == "--seconds")
+      options.seconds = number_in(name, value, 0, 3600);
+    else
+      throw UserError({}, fmt::format("unknown argument '{}'", argument),
+                      "mezzo-bench [matmul|demo|memory|compile] [--threads=N] [--seconds=S]");
+  }
+  fmt::print("{}\n", describe_machine());
+  for (const auto& [table, run] : kTables) {
+    bool named = wanted.empty();
+    for (std::string_view word : wanted) named |= word == table;
+    if (named) run(options);
+    std::fflush(stdout);
+  }
+  return 0;
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 2;
+}
