@@ -6,6 +6,7 @@
 #include <mezzo/ir/philox.h>
 
 #include <cmath>
+#include <numbers>
 
 namespace mezzo::ir {
 
@@ -43,10 +44,16 @@ class Stream {
   uint64_t first_ = 0;
 };
 
-/// Box and Muller on two uniform numbers; u is in (0, 1], v in [0, 1).
+/// Box and Muller on two uniform numbers; u is in (0, 1], v in [0, 1). In long double and on the
+/// part of v beyond the nearest quarter, because a rounded angle would cost more digits than an f64
+/// kernel loses.
 double normal(double u, double v, bool odd) {
-  double radius = std::sqrt(-2 * std::log(u)), angle = 2 * 3.14159265358979323846 * v;
-  return radius * (odd ? std::sin(angle) : std::cos(angle));
+  double quarter = std::nearbyint(4 * v);
+  long double part = 2 * std::numbers::pi_v<long double> * (v - quarter / 4);
+  long double radius = std::sqrt(-2 * std::log(static_cast<long double>(u)));
+  int turns = static_cast<int>(quarter) + (odd ? 0 : 1);  // cos x = sin(x + a quarter)
+  long double value = turns % 2 ? std::cos(part) : std::sin(part);
+  return static_cast<double>(turns % 4 < 2 ? radius * value : -radius * value);
 }
 
 }  // namespace

@@ -38,6 +38,10 @@ std::vector<T> fold_groups(const OpRun& run, const std::vector<T>& elements, int
   return sums;
 }
 
+/// Where a sum starts: -0 is what leaves every number as it is, so that the sum of one element is
+/// that element; the sum of none is +0.
+double start_of_sum(const InterpreterTensor& x) { return x.elements() > 0 ? -0.0 : 0.0; }
+
 void store_all(OpRun& run, const std::vector<double>& values) {
   for (size_t i = 0; i < values.size(); ++i) run.store(static_cast<int64_t>(i), values[i]);
 }
@@ -61,7 +65,7 @@ void eval_sum(OpRun& run) {
   int64_t groups = run.result().elements();
   auto add = [](auto sum, auto element) { return host_add(sum, element); };
   if (x.holds_floats())
-    store_all(run, fold_groups(run, x.floats, groups, 0.0, add));
+    store_all(run, fold_groups(run, x.floats, groups, start_of_sum(x), add));
   else
     store_all(run, fold_groups(run, x.integers, groups, int64_t{0}, add));
 }
@@ -69,8 +73,8 @@ void eval_sum(OpRun& run) {
 void eval_mean(OpRun& run) {
   const InterpreterTensor& x = run.operand(0);
   int64_t groups = run.result().elements();
-  std::vector<double> sums =
-      fold_groups(run, x.floats, groups, 0.0, [](double sum, double value) { return sum + value; });
+  std::vector<double> sums = fold_groups(run, x.floats, groups, start_of_sum(x),
+                                         [](double sum, double value) { return sum + value; });
   if (groups == 0) return;
   // No elements: 0 / 0, NaN.
   double length = static_cast<double>(x.elements() / groups);

@@ -16,16 +16,19 @@
 // two kernels except inlined ones (views, constants, iota, widening casts, casts of parameters),
 // which carry `replica` in every kernel but the first.
 //
-// Method: (1) every op joins the group of a producer when the family rules take the union and no
-// cycle arises (program order, so epilogues and chains grow forwards); (2) groups without product
-// whose every reader is one other group are pulled into it (prologues, masks, small operands); (3)
-// parameter updates become one optimizer kernel; (4) groups are ordered and built. Groups are
-// bounded in size, and the search for cycles is bounded, so the pass is near-linear.
-// Option `unfused = true` leaves out (1) to (3): every op is a kernel of its own, with the inlined
-// ops behind it; for tests and for finding out what fusion changes.
+// Method: (0) reductions over axes that are neither the first nor the last, and an argmax over any
+// but the last, are brought to the last axes by a transposition; (1) every op joins the group of a
+// producer when the family rules take the union and no cycle arises (program order, so epilogues
+// and chains grow forwards); (2) groups without product whose every reader is one other group are
+// pulled into it (prologues, masks, small operands); (3) parameter updates become one optimizer
+// kernel; (4) groups are ordered and built. Groups are bounded in size, and the search for cycles
+// is bounded, so the pass is near-linear. Option `unfused = true` leaves out (1) to (3): every op
+// is a kernel of its own, with the inlined ops behind it; for tests and for finding out what fusion
+// changes.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/fuse_groups.h>
+#include <mezzo/passes/fuse_reductions.h>
 #include <mezzo/passes/pass.h>
 
 namespace mezzo::passes {
@@ -63,16 +66,17 @@ void pull_producers(FuseGraph& graph) {
 }
 
 bool fuse_function(Function& function, bool unfused) {
+  bool changed = normalize_reductions(function);
   FuseGraph graph(function);
   if (unfused) {
     for (int node = 0; node < graph.size(); ++node)
       if (graph.groupable(node)) graph.start_group(node);
-    return graph.build();
+    return graph.build() || changed;
   }
   grow_forwards(graph);
   pull_producers(graph);
   graph.merge_updates();
-  return graph.build();
+  return graph.build() || changed;
 }
 
 }  // namespace

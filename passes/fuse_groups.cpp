@@ -68,15 +68,15 @@ FuseGraph::Role FuseGraph::role_of(const Op& op) const {
   }
 }
 
-/// An inlined op that something in the body reads must be stored: it becomes a group of its own.
-/// Reshapes stay in the body instead, where they cost nothing.
+/// An inlined op that something in the body or a pad reads must be stored: it becomes a group of
+/// its own. Reshapes stay in the body instead, where they cost nothing.
 void FuseGraph::materialize_inlined() {
   for (size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
     if (node.role != Role::Inlined) continue;
     for (Op* user : node.op->result().users())
-      if (nodes_[static_cast<size_t>(node_of(user))].role == Role::Body ||
-          user->kind() == OpKind::Pad) {
+      if (user->kind() == OpKind::Pad ||
+          nodes_[static_cast<size_t>(node_of(user))].role == Role::Body) {
         node.role = node.op->kind() == OpKind::Reshape ? Role::Body : Role::Grouped;
         break;
       }

@@ -158,9 +158,9 @@ bool maps_stand_outside(const OpSet& ops) {
     bool view =
         op->kind() == OpKind::Transpose || op->kind() == OpKind::Slice || op->kind() == OpKind::Pad;
     if (!view) continue;
-    // A pad reads element by element under a condition: straight from memory only.
-    Value source = op->operand(0);
-    if (op->kind() == OpKind::Pad && !source.is_parameter() && inside.contains(source.op()))
+    // A padded value is gathered from memory, element by element.
+    if (op->kind() == OpKind::Pad && !op->operand(0).is_parameter() &&
+        inside.contains(op->operand(0).op()))
       return false;
     // Behind the view only other views and casts, so that what is loaded through the map is read,
     // not computed anew.
@@ -243,17 +243,21 @@ std::optional<Classified> classify_reductions(const OpSet& ops, std::span<const 
     if (!map || !mapper.demand(value, *map)) return std::nullopt;
   }
   if (!mapper.propagate(reduced)) return std::nullopt;
-  // A columns kernel may not read a reduction inside a full-shape value, and yields only columns.
-  if (!trailing)
+  // The reductions of a columns kernel run side by side: none may need another one, also where the
+  // reduced axes have length 1, and it yields only columns.
+  if (!trailing) {
+    std::unordered_set<const Op*> behind;
     for (const Op* op : ops) {
-      if (!is_reduction(op->kind())) continue;
-      const AxisMap* map = mapper.map_of(op);
-      if (!map) return std::nullopt;
-      for (Op* user : op->result().users())
-        if (std::find(ops.begin(), ops.end(), user) != ops.end() &&
-            user->result().type().elements() > op->result().type().elements())
-          return std::nullopt;
+      bool reads = false;
+      for (Value operand : op->operands())
+        reads |= !operand.is_parameter() && behind.contains(operand.op());
+      bool reduces = is_reduction(op->kind());
+      if (reduces && (reads || !mapper.map_of(op))) return std::nullopt;
+      if (reads && op->result().type().elements() > first->result().type().elements())
+        return std::nullopt;
+      if (reads || reduces) behind.insert(op);
     }
+  }
   return Classified{trailing ? Family::Rows : Family::Columns, space, k};
 }
 

@@ -113,8 +113,11 @@ void Executable::State::prepare(std::vector<std::shared_ptr<const LoadedKernel>>
       each.integers.push_back(op->int_attr("stream"));
     each.buffers.resize(step.buffers.size());
     if (each.kernel->workspace_bytes > 0) each.buffers.push_back(workspace.data());
+    int64_t tasks = 1;
+    for (const LoadedKernel::Launch& launch : each.kernel->launches)
+      tasks = std::max(tasks, launch.tasks);
     each.threads = static_cast<int>(std::clamp<int64_t>(work_of(*step.op) / kWorkPerThread, 1,
-                                                        static_cast<int64_t>(pool->threads())));
+                                                        std::min<int64_t>(tasks, pool->threads())));
     bound.push_back(std::move(each));
   }
   MEZZO_CHECK(bound.size() == kernels.size(), "more kernels than kernel ops");

@@ -59,7 +59,8 @@ std::string launch_text(const ir::Op& kernel, const LoadedKernel& loaded) {
   std::string tasks;
   for (const LoadedKernel::Launch& launch : loaded.launches)
     tasks += fmt::format("{}{}", tasks.empty() ? "" : " + ", launch.tasks);
-  return fmt::format("@{} {} ({}) {} -> {}, {}, {} tasks {}", kernel.kernel_name(),
+  tasks += tasks == "1" ? " task" : " tasks";
+  return fmt::format("@{} {} ({}) {} -> {}, {}, {} {}", kernel.kernel_name(),
                      to_string(ir::family_of(kernel)), ops_text(kernel),
                      types_text(kernel.operands()), types_text(kernel.results()),
                      bytes_text(traffic_bytes(kernel)), tasks, ir::print(kernel.plan()));

@@ -109,6 +109,8 @@ class RegionEmitter {
   llvm::Value* compute_integer(const ir::Op& op, const std::vector<llvm::Value*>& operands);
   llvm::Value* compute_float(const ir::Op& op, const std::vector<llvm::Value*>& operands,
                              int width);
+  /// An i64 as one that a double holds: correct where only a rounding to 16 bits follows.
+  llvm::Value* shorten_to_double(llvm::Value* value);
   llvm::Value* any_lane(llvm::Value* condition);
   void accumulate(const ir::Op& op, unsigned bit, llvm::Value* condition);
   bool uniform(const Coordinates& at) const;

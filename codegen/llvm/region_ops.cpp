@@ -85,10 +85,10 @@ Value* RegionEmitter::convert(DType from, DType to, Value* value) {
   llvm::Type* source = value->getType();
   if (ir::is_float(from)) {
     if (to == DType::Bool) return b.CreateFCmpUNE(value, llvm::Constant::getNullValue(source));
-    if (!ir::is_float(to)) {
-      auto saturating = to == DType::U8 ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat;
-      return b.CreateIntrinsic(saturating, {type, source}, {value});
-    }
+    if (!ir::is_float(to))
+      return b.CreateIntrinsic(
+          to == DType::U8 ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat,
+          {type, source}, {value});
     if (ir::is_16bit(to)) {
       bool scalar = lanes == 1;
       Value* vector = scalar ? b.CreateVectorSplat(1, value) : value;
@@ -105,11 +105,27 @@ Value* RegionEmitter::convert(DType from, DType to, Value* value) {
                                                     : b.CreateSExtOrTrunc(value, type);
   }
   bool is_unsigned = from == DType::Bool || from == DType::U8;
-  // By way of f64, which holds every i32, so that a 16-bit result is rounded once.
+  // By way of f64, which holds every i32, so that a 16-bit result is rounded once. An i64 is
+  // shortened to 53 bits, with what is dropped kept as one sticky bit.
   bool by_double = ir::is_16bit(to);
+  if (by_double && from == DType::I64) value = shorten_to_double(value);
   llvm::Type* number = by_double ? compute_type_of(DType::F64, lanes) : type;
   Value* real = is_unsigned ? b.CreateUIToFP(value, number) : b.CreateSIToFP(value, number);
   return by_double ? convert(DType::F64, to, real) : real;
+}
+
+Value* RegionEmitter::shorten_to_double(Value* value) {
+  llvm::IRBuilderBase& b = builder();
+  auto constant = [&](int64_t number) {
+    return llvm::ConstantInt::get(value->getType(), static_cast<uint64_t>(number), true);
+  };
+  constexpr int64_t kLow = (1 << 11) - 1, kLimit = int64_t{1} << 53;
+  Value* dropped = b.CreateICmpNE(b.CreateAnd(value, constant(kLow)), constant(0));
+  Value* sticky = b.CreateShl(b.CreateZExt(dropped, value->getType()), uint64_t{11});
+  Value* shortened = b.CreateOr(b.CreateAnd(value, constant(~kLow)), sticky);
+  Value* fits = b.CreateAnd(b.CreateICmpSGE(value, constant(-kLimit)),
+                            b.CreateICmpSLE(value, constant(kLimit)));
+  return b.CreateSelect(fits, value, shortened);
 }
 
 Value* RegionEmitter::extremum(bool maximum, DType dtype, Value* x, Value* y) {
@@ -248,13 +264,12 @@ void RegionEmitter::flag(const ir::Op& op, const std::vector<Value*>& x, Value* 
   accumulate(op, static_cast<unsigned>(FlagBit::NonFinite), after);
   if (ir::is_16bit(op.result().dtype())) {
     Value* source = op.kind() == OpKind::Cast && x.size() == 1 ? x[0] : unrounded;
-    if (source->getType()->getScalarType()->isFloatingPointTy()) {
-      Value* magnitude = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, rounded);
-      Value* infinite =
-          b.CreateFCmpOEQ(magnitude, llvm::ConstantFP::getInfinity(rounded->getType()));
-      Value* overflow = b.CreateAnd(infinite, b.CreateNot(nonfinite(source)));
-      accumulate(op, static_cast<unsigned>(FlagBit::Overflow), overflow);
-    }
+    Value* magnitude = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, rounded);
+    Value* overflow = b.CreateFCmpOEQ(magnitude, llvm::ConstantFP::getInfinity(rounded->getType()));
+    // An integer is finite always.
+    if (source->getType()->getScalarType()->isFloatingPointTy())
+      overflow = b.CreateAnd(overflow, b.CreateNot(nonfinite(source)));
+    accumulate(op, static_cast<unsigned>(FlagBit::Overflow), overflow);
   }
   auto is = [&](Value* value, double constant) {
     return b.CreateFCmpOEQ(value, llvm::ConstantFP::get(value->getType(), constant));

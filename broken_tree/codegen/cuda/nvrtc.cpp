@@ -1,1 +1,0 @@
-const char* k = "libnvrtc.so.12";

@@ -1,2 +1,0 @@
-#include <llvm/IR/IRBuilder.h>
-#include <mezzo/ir/a.h>

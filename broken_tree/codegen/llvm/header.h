@@ -1,1 +1,0 @@
-#include <llvm/IR/IRBuilder.h>

@@ -1,1 +1,0 @@
-#include <mezzo/mezzo.h>

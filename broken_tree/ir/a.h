@@ -1,3 +1,0 @@
-#include <mezzo/ir/b.h>
-#include <fmt/format.h>
-#include <vector>

@@ -1,1 +1,0 @@
-  #  include <mezzo/codegen/artifact.h>

@@ -1,1 +1,0 @@
-const char* k = "libcuda.so.1";

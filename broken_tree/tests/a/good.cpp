@@ -1,2 +1,0 @@
-#include <mezzo/mezzo.h>
-#include <doctest/doctest.h>

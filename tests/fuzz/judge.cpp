@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounds: exact rows none; elementwise rows in units in the last place; sums, means and products by
+// the blocked summation in the accumulator; composites by the error of their exponential's
+// argument. The reference is the interpreter on f64 copies of the operands, which rounds nothing.
+#include "judge.h"
+
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/interpreter.h>
+#include <support/run_op.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace mezzo::test {
+
+using ir::DType;
+using ir::InterpreterTensor;
+using ir::OpKind;
+using ir::Type;
+using Tensors = std::vector<InterpreterTensor>;
+
+namespace {
+
+/// log2 of the smallest step of the type.
+int smallest_exponent(DType dtype) {
+  switch (dtype) {
+    case DType::F64:
+      return -1074;
+    case DType::F32:
+      return -149;
+    case DType::F16:
+      return -24;
+    default:
+      return -133;
+  }
+}
+
+/// One unit in the last place of `dtype` at `value`.
+double step_at(DType dtype, double value) {
+  int digits = 1 - static_cast<int>(std::log2(ir::unit_roundoff(dtype))) - 1;
+  int exponent = value == 0 ? -2000 : std::ilogb(value) - digits + 1;
+  return std::ldexp(1.0, std::max(exponent, smallest_exponent(dtype)));
+}
+
+Tensors wide_copies(const Tensors& tensors, bool magnitudes = false) {
+  Tensors wide = tensors;
+  for (InterpreterTensor& tensor : wide) {
+    if (!tensor.holds_floats()) continue;
+    tensor.type.dtype = DType::F64;
+    if (magnitudes)
+      for (double& value : tensor.floats) value = std::fabs(value);
+  }
+  return wide;
+}
+
+ir::Attrs without_word(const ir::Op& op) {
+  ir::Attrs attrs = op.attrs();
+  attrs.erase("word");
+  return attrs;
+}
+
+InterpreterTensor reference(const ir::Op& op, const Tensors& operands, DType dtype) {
+  return eval_op(op.kind(), operands, without_word(op), {op.result().type().with(dtype)});
+}
+
+/// The bound of an elementwise row in units in the last place; special regions are in `bounds`.
+double elementwise_ulps(OpKind kind, DType dtype) {
+  if (dtype == DType::F64) return 4;
+  if (ir::is_16bit(dtype)) return 1;
+  return kind == OpKind::Exp ? 1 : kind == OpKind::Pow ? 4 : 2;
+}
+
+double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+
+/// Absolute bound for each element of the result.
+std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
+                           const InterpreterTensor& wanted) {
+  DType dtype = op.result().dtype();
+  bool wide = dtype == DType::F64;
+  double unit = ir::unit_roundoff(wide ? DType::F64 : DType::F32);
+  size_t count = static_cast<size_t>(wanted.elements());
+  std::vector<double> out(count);
+  auto rounding = [&](size_t i) { return 0.5 * step_at(dtype, wanted.number(int64_t(i))); };
+  switch (op.kind()) {
+    case OpKind::Sum:
+    case OpKind::Mean:
+    case OpKind::Matmul: {
+      InterpreterTensor sums = reference(op, wide_copies(operands, true), DType::F64);
+      double terms = 1;
+      if (op.kind() == OpKind::Matmul) {
+        const ir::Shape& a = operands[0].type.shape;
+        terms = static_cast<double>(a[a.rank() - (op.bool_attr("transpose_a") ? 2 : 1)]);
+      } else if (count > 0) {
+        terms = static_cast<double>(operands[0].elements()) / static_cast<double>(count);
+      }
+      double roundings = 256 + std::log2(std::max(terms, 1.0)) + (op.kind() == OpKind::Mean);
+      for (size_t i = 0; i < count; ++i)
+        out[i] = rounding(i) + unit * roundings * sums.floats[i] +
+                 std::ldexp(terms, smallest_exponent(wide ? DType::F64 : DType::F32));
+      return out;
+    }
+    case OpKind::Softmax:
+    case OpKind::LogSoftmax:
+    case OpKind::SoftmaxGrad:
+    case OpKind::LogSoftmaxGrad:
+    case OpKind::CrossEntropy:
+    case OpKind::CrossEntropyGrad: {
+      // Arguments of exp below -104 give 0, so that their rounding costs at most 104 units; a sum
+      // costs as above. Differences are taken of numbers as large as the operands.
+      double largest = 0, terms = static_cast<double>(operands[0].elements());
+      for (const InterpreterTensor& operand : operands)
+        for (double value : operand.floats)
+          if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+      double roundings = 1024 + std::log2(std::max(terms, 1.0));
+      bool probability = op.kind() == OpKind::Softmax;
+      bool gradient = op.kind() == OpKind::SoftmaxGrad || op.kind() == OpKind::LogSoftmaxGrad;
+      double scale = gradient ? (1 + largest) * (1 + largest) * terms : 1 + largest;
+      for (size_t i = 0; i < count; ++i) {
+        double value = std::fabs(wanted.floats[i]);
+        out[i] = rounding(i) + unit * roundings * (probability ? value : scale) +
+                 std::ldexp(1.0, smallest_exponent(wide ? DType::F64 : DType::F32));
+        if (std::isnan(out[i])) out[i] = 0;
+      }
+      return out;
+    }
+    case OpKind::RandomNormal:
+      for (size_t i = 0; i < count; ++i)
+        out[i] = ir::is_16bit(dtype) ? step_at(dtype, wanted.floats[i])
+                                     : 9 * unit * std::fabs(wanted.floats[i]);
+      return out;
+    default:
+      break;
+  }
+  MEZZO_CHECK(ir::is_elementwise(op.kind()),
+              std::string("no bound is known for '") + op.info().name + "'");
+  double ulps = elementwise_ulps(op.kind(), dtype);
+  for (size_t i = 0; i < count; ++i) {
+    out[i] = ulps * step_at(dtype, wanted.floats[i]);
+    if (op.kind() != OpKind::Gelu && op.kind() != OpKind::GeluGrad) continue;
+    double x = operands[0].floats[i];
+    if (!std::isfinite(x)) continue;
+    double density = 0.3989422804014327 * std::exp(-x * x / 2);
+    double terms = op.kind() == OpKind::GeluGrad ? normal_cdf(x) + std::fabs(x) * density
+                   : x < -1                      ? -x * std::max(normal_cdf(x), unit)
+                                                 : 0;
+    if (op.kind() == OpKind::GeluGrad) terms = std::max(terms, unit);
+    out[i] = std::max(out[i], 4 * unit * terms + rounding(i));
+  }
+  return out;
+}
+
+/// |got - wanted| against a bound where either may be infinite because of the type's limit, or
+/// because a partial sum left the range of the accumulator.
+double share(DType dtype, double got, double wanted, double bound) {
+  double rounded = ir::round_to(dtype, wanted);
+  if (ir::same_bits(got, rounded)) return 0;
+  if (std::isnan(bound) || std::isinf(bound)) return 0;
+  if (std::isnan(got) || std::isnan(wanted)) return std::numeric_limits<double>::infinity();
+  double limit = ir::largest_finite(dtype) * (1 + ir::unit_roundoff(dtype));
+  double a = std::isinf(got) ? std::copysign(limit, got) : got;
+  double b = std::isinf(wanted) ? std::copysign(limit, wanted) : std::clamp(wanted, -limit, limit);
+  if (a == b && (a != 0 || bound > 0)) return 0;
+  return bound > 0 ? std::fabs(a - b) / bound : std::numeric_limits<double>::infinity();
+}
+
+/// Whether the sum of magnitudes leaves the range of an f32 accumulator somewhere.
+bool may_overflow(const ir::Op& op, double bound) {
+  double unit = op.result().dtype() == DType::F64 ? 0x1p-53 : 0x1p-24;
+  double limit = op.result().dtype() == DType::F64 ? 0x1p1023 : 0x1p128;
+  return !ir::is_elementwise(op.kind()) && bound / (unit * 256) >= limit / 8;
+}
+
+}  // namespace
+
+double ulp_distance(DType dtype, double got, double wanted) {
+  if (ir::same_bits(got, ir::round_to(dtype, wanted)) && !std::isfinite(got)) return 0;
+  if (!std::isfinite(got) || !std::isfinite(wanted)) {
+    // The limit of the type lies between them.
+    double limit = ir::largest_finite(dtype);
+    if (std::isnan(got) || std::isnan(wanted)) return std::numeric_limits<double>::infinity();
+    if (std::isinf(got)) got = std::copysign(limit + step_at(dtype, limit), got);
+    if (std::isinf(wanted)) wanted = std::copysign(limit + step_at(dtype, limit), wanted);
+  }
+  return std::fabs(got - wanted) / step_at(dtype, wanted);
+}
+
+Judgement judge(const ir::Op& op, const Tensors& operands, const InterpreterTensor& got) {
+  Judgement out;
+  DType dtype = op.result().dtype();
+  bool exact =
+      op.info().has(ir::Trait::Exact) || !ir::is_float(dtype) || op.kind() == OpKind::RandomUniform;
+  InterpreterTensor rounded = reference(op, operands, dtype);
+  if (exact) {
+    out.difference = describe_difference(got, rounded);
+    return out;
+  }
+  InterpreterTensor wanted = op.kind() == OpKind::RandomNormal
+                                 ? rounded
+                                 : reference(op, wide_copies(operands), DType::F64);
+  std::vector<double> allowed = bounds(op, operands, wanted);
+  bool row = ir::is_elementwise(op.kind());
+  for (int64_t i = 0; i < got.elements(); ++i) {
+    double bound = allowed[static_cast<size_t>(i)], a = got.number(i), b = wanted.number(i);
+    if (may_overflow(op, bound)) continue;
+    double error = share(dtype, a, b, bound);
+    out.worst = std::max(out.worst, error);
+    if (row) {
+      out.worst_ulp = std::max(out.worst_ulp, ulp_distance(dtype, a, b));
+      out.not_correct += !ir::same_bits(a, rounded.number(i));
+    }
+    if (error <= 1 || !out.difference.empty()) continue;
+    out.difference = fmt::format("element {} is {} ({:a}), not {} ({:a}): {:.3g} bounds of {:.3g}",
+                                 i, a, a, b, b, error, bound);
+    if (row)
+      for (const InterpreterTensor& operand : operands)
+        if (operand.elements() == got.elements())
+          out.difference +=
+              fmt::format(", operand {} ({:a})", operand.number(i), operand.number(i));
+  }
+  return out;
+}
+
+}  // namespace mezzo::test
