@@ -88,7 +88,11 @@ Value* load_vector(llvm::IRBuilderBase& b, ir::DType type, Value* base, Value* i
 }
 
 Value* widen(llvm::IRBuilderBase& b, ir::DType type, Value* raw) {
-  if (type == ir::DType::F16) return b.CreateFPExt(raw, shaped(b.getFloatTy(), raw));
+  if (type == ir::DType::F16) {
+    // Without the fence LLVM narrows comparisons of widened values to f16, one lane at a time.
+    llvm::Type* f32 = shaped(b.getFloatTy(), raw);
+    return b.CreateArithmeticFence(b.CreateFPExt(raw, f32), f32);
+  }
   if (type == ir::DType::BF16) {
     llvm::Type* i32 = shaped(b.getInt32Ty(), raw);
     Value* bits = b.CreateShl(b.CreateZExt(raw, i32), splat(i32, 16));
