@@ -272,8 +272,9 @@ class RowsEmitter {
         use_buffers(deepest_ + 1, at, column);
         for (size_t i = 0; i < yields_.size(); ++i)
           if (full(yields_[i])) {
-            Value* value = columns_ == 1 ? emitter_.eval(yields_[i], at)
-                                         : emitter_.eval_vector(yields_[i], at);
+            Value* value = emitter_.eval_vector(yields_[i], at);
+            // A row of one column has one lane on.
+            if (columns_ == 1) value = b_.CreateExtractElement(value, uint64_t{0});
             emitter_.store(static_cast<int>(i), value, at);
           }
       });

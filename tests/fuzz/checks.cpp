@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checks.h"
+#include <fuzz/checks.h>
 
 #include <mezzo/codegen/llvm/support.h>
 #include <mezzo/ir/interpreter.h>

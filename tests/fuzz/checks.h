@@ -3,11 +3,11 @@
 // the first thing that is wrong; exceptions count as wrong.
 #pragma once
 
-#include "judge.h"
 #include <mezzo/ir/graph.h>
 
 #include <cstdint>
 #include <functional>
+#include <fuzz/judge.h>
 #include <map>
 #include <runtime/compiled.h>
 #include <string>

@@ -2,7 +2,6 @@
 // Random graphs: passes keep values, kernels are what the interpreter says. A failing graph is
 // shrunk and printed with its seed. MEZZO_FUZZ_GRAPHS: graphs a test case (default 40);
 // MEZZO_FUZZ_SEED: the first seed (default 1).
-#include "checks.h"
 #include <mezzo/ir/parser.h>
 #include <mezzo/ir/printer.h>
 #include <support/random_graph.h>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <fuzz/checks.h>
 
 namespace mezzo::test {
 

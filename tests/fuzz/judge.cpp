@@ -2,7 +2,7 @@
 // Bounds: exact rows none; elementwise rows in units in the last place; sums, means and products by
 // the blocked summation in the accumulator; composites by the error of their exponential's
 // argument. The reference is the interpreter on f64 copies of the operands, which rounds nothing.
-#include "judge.h"
+#include <fuzz/judge.h>
 
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/interpreter.h>

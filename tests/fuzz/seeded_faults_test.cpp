@@ -2,12 +2,13 @@
 // The fuzzer finds what it is for: three miscompiles, seeded into what is compiled but not into
 // what the interpreter runs, are each caught within 500 graphs, and the same graphs pass without
 // them.
-#include "checks.h"
 #include <mezzo/ir/builder.h>
 #include <support/random_graph.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+
+#include <fuzz/checks.h>
 
 namespace mezzo::test {
 
