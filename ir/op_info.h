@@ -110,6 +110,12 @@ std::span<const AttrInfo> common_attributes();
 std::optional<OpKind> parse_op(std::string_view name);
 inline const char* to_string(OpKind kind) { return op_info(kind).name; }
 inline bool is_elementwise(OpKind kind) { return op_info(kind).op_class == OpClass::Elementwise; }
+/// Exact rows whose float results the operands' element type can hold, so that nothing is rounded.
+inline bool needs_no_rounding(OpKind kind) {
+  const OpInfo& info = op_info(kind);
+  return info.has(Trait::Exact) && info.growth == Growth::Bounded && kind != OpKind::Cast &&
+         kind != OpKind::Sqrt;
+}
 inline bool is_view(OpKind kind) { return op_info(kind).has(Trait::View); }
 
 }  // namespace mezzo::ir

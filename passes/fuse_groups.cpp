@@ -73,13 +73,31 @@ FuseGraph::Role FuseGraph::role_of(const Op& op) const {
 void FuseGraph::materialize_inlined() {
   for (size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
+    if (node.role == Role::Grouped) materialize_for(static_cast<int>(i));
     if (node.role != Role::Inlined) continue;
     for (Op* user : node.op->result().users())
       if (user->kind() == OpKind::Pad ||
           nodes_[static_cast<size_t>(node_of(user))].role == Role::Body) {
-        node.role = node.op->kind() == OpKind::Reshape ? Role::Body : Role::Grouped;
+        materialize(node);
+        if (node.role == Role::Grouped) materialize_for(static_cast<int>(i));
         break;
       }
+  }
+}
+
+void FuseGraph::materialize(Node& node) {
+  node.role = node.op->kind() == OpKind::Reshape ? Role::Body : Role::Grouped;
+}
+
+/// One op with what is inlined behind it may already be no kernel, say `add` of a value and of the
+/// same value with its axes moved: then inlined operands are stored, one by one, until it is.
+void FuseGraph::materialize_for(int number) {
+  const std::vector<int> alone{number};
+  for (Value operand : nodes_[static_cast<size_t>(number)].op->operands()) {
+    if (classify(ops_of(closure(alone)), outputs_of(alone))) return;
+    if (operand.is_parameter()) continue;
+    Node& source = nodes_[static_cast<size_t>(node_of(operand.op()))];
+    if (source.role == Role::Inlined && source.op->kind() != OpKind::Constant) materialize(source);
   }
 }
 

@@ -71,6 +71,8 @@ class FuseGraph {
   Prepared prepare(const std::vector<int>& nodes) const;
   void build_kernel(const Prepared& prepared, ir::Op* place, const std::string& name);
   void materialize_inlined();
+  void materialize_for(int number);
+  static void materialize(Node& node);
 
   ir::Function& function_;
   std::vector<Node> nodes_;

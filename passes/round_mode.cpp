@@ -99,6 +99,9 @@ class Widener {
     if (op.kind() == OpKind::Cast) {
       Value source = latest(op.operand(0));
       value = source.dtype() == dtype ? source : make_like(op, {source}, dtype, builder);
+      // A kernel yields what it makes, so that a copy stays where no rounding is left.
+      if (value.is_parameter() && stored_.contains(op.result().def()))
+        value = builder.make(OpKind::StopGradient, {value});
     } else {
       // A product keeps 16-bit operands; a comparison is exact in f32; anything else reads what its
       // result type is.

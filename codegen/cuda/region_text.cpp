@@ -333,8 +333,7 @@ RegionText::Text RegionText::eval_op(const ir::Op& op, const TextCoordinates& at
   }
   if (op.kind() == OpKind::CheckIndex) return check_index(op, operands[0]);
   const Text unrounded = compute(op, operands, level);
-  const bool exact = op.info().has(ir::Trait::Exact) && op.info().growth == ir::Growth::Bounded &&
-                     op.kind() != OpKind::Cast;
+  const bool exact = ir::needs_no_rounding(op.kind());
   const Text result = exact ? unrounded : round(dtype, unrounded);
   flag(op, operands, unrounded, result);
   return result;

@@ -131,6 +131,7 @@ class RowsEmitter {
   }
 
   void choose_buffers() {
+    if (columns_ == 1) return;  // scalars, and nothing to save
     std::map<const ir::Op*, int> loops;
     for (int level = 1; level <= deepest_ + 1; ++level) {
       std::set<const ir::Op*> seen;

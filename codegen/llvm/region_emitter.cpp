@@ -247,8 +247,7 @@ Value* RegionEmitter::eval_op(const ir::Op& op, const Coordinates& at) {
     for (Value*& operand : operands) operand = splat(operand, lanes_);
   if (op.kind() == OpKind::CheckIndex) return check_index(op, operands[0]);
   Value* unrounded = compute(op, operands);
-  bool exact = op.info().has(ir::Trait::Exact) && op.info().growth == ir::Growth::Bounded &&
-               op.kind() != OpKind::Cast;
+  bool exact = ir::needs_no_rounding(op.kind());
   Value* result = exact ? unrounded : round(op.result().dtype(), unrounded);
   flag(op, operands, unrounded, result);
   return result;
