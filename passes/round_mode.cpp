@@ -70,17 +70,7 @@ class Widener {
  private:
   bool widens(const Op& op) const {
     return op.num_results() == 1 && is_16bit(op.result().dtype()) &&
-           !stored_.contains(op.result().def()) && may_widen(op) && !feeds_product(op) &&
-           !returns_to_parameter(op);
-  }
-
-  /// A cast of a parameter of which the cast back is stored: dropping both would store the
-  /// parameter itself, unrounded.
-  bool returns_to_parameter(const Op& op) const {
-    if (op.kind() != OpKind::Cast || !op.operand(0).is_parameter()) return false;
-    for (Op* user : op.result().users())
-      if (user->kind() == OpKind::Cast && stored_.contains(user->result().def())) return true;
-    return false;
+           !stored_.contains(op.result().def()) && may_widen(op) && !feeds_product(op);
   }
 
   Value latest(Value value) const {
