@@ -25,6 +25,7 @@ class Emitter {
     a_ = {hooks.load_a
               ? hooks.load_a
               : load_from_buffer(0, spec.a_type, a_rows, spec.m + spec.k - a_rows, spec.shared_a),
+          hooks.prefetch_a,
           !spec.trans_a,
           spec.mr,
           spec.m,
@@ -33,14 +34,13 @@ class Emitter {
     b_ = {hooks.load_b
               ? hooks.load_b
               : load_from_buffer(1, spec.b_type, b_rows, spec.n + spec.k - b_rows, spec.shared_b),
+          hooks.prefetch_b,
           spec.trans_b,
           spec.nr,
           spec.n,
           spec.bf16_pairs,
           spec.acc};
     store_ = hooks.store ? hooks.store : store_to_buffer(2, spec.c_type, spec.m, spec.n);
-    prefetch_ = hooks.prefetch || hooks.store ? hooks.prefetch
-                                              : prefetch_buffer(2, spec.c_type, spec.m, spec.n);
     acc_bytes_ = spec.acc == ir::DType::F64 ? 8 : 4;
     packed_bytes_ = spec.bf16_pairs ? 2 : acc_bytes_;
     lanes_ = module.target().lanes(static_cast<int>(acc_bytes_));
@@ -137,14 +137,14 @@ class Emitter {
           Value* tile =
               s.byte_offset(s.frame.scratch(), s.b.CreateAdd(offset, s.constant(place_.tiles)));
           Value* last = s.b.CreateICmpEQ(block, s.constant(spec_.slice_blocks - 1));
-          if (prefetch_ && spec_.slices == 1) {
+          if (hooks_.prefetch_c && spec_.slices == 1) {
             // The lines of C arrive while the tile is computed; rows behind the end only cost an
             // instruction.
             s.frame.branch(
                 last,
                 [&] {
                   for (int r = 0; r < spec_.mr; ++r) {
-                    prefetch_(s.frame, batch, s.b.CreateAdd(row, s.constant(r)), column);
+                    hooks_.prefetch_c(s.frame, batch, s.b.CreateAdd(row, s.constant(r)), column);
                   }
                 },
                 [] {});
@@ -309,7 +309,6 @@ class Emitter {
   const MatmulScratch place_;
   PackOperand a_, b_;
   MatmulStore store_;
-  MatmulPrefetch prefetch_;
   llvm::Function* microkernel_ = nullptr;
   int64_t acc_bytes_ = 4, packed_bytes_ = 4;
   int lanes_ = 0;
@@ -356,18 +355,6 @@ MatmulStore store_to_buffer(int buffer, ir::DType type, int64_t rows, int64_t co
     auto& b = frame.builder();
     Value* index = flat_index(b, batch, row, column, rows, columns, /*shared=*/false);
     store_vector(b, type, frame.buffer(buffer), index, acc, mask);
-  };
-}
-
-MatmulPrefetch prefetch_buffer(int buffer, ir::DType type, int64_t rows, int64_t columns) {
-  return [=](KernelFrame& frame, Value* batch, Value* row, Value* column) {
-    auto& b = frame.builder();
-    Value* index = flat_index(b, batch, row, column, rows, columns, /*shared=*/false);
-    // No inbounds: the address may lie behind the buffer, which a prefetch may name.
-    Value* address = b.CreateGEP(storage_type(b, type), frame.buffer(buffer), index);
-    // For writing, into all levels, data.
-    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
-                      {address, b.getInt32(1), b.getInt32(3), b.getInt32(1)});
   };
 }
 

@@ -26,8 +26,8 @@ using MatmulLoad =
 using MatmulStore = std::function<void(KernelFrame& frame, llvm::Value* batch, llvm::Value* row,
                                        llvm::Value* column, llvm::Value* acc, llvm::Value* mask)>;
 
-/// Tells the caches that [row][column] onwards of every result will be written soon; must not read
-/// or write.
+/// Tells the caches that [row][column] onwards will be read or written soon; the place may be
+/// outside the matrix.
 using MatmulPrefetch = std::function<void(KernelFrame& frame, llvm::Value* batch, llvm::Value* row,
                                           llvm::Value* column)>;
 
@@ -35,8 +35,8 @@ struct MatmulHooks {
   /// Unset: buffer 0 (A), buffer 1 (B) and buffer 2 (C), converted.
   MatmulLoad load_a, load_b;
   MatmulStore store;
-  /// Unset: buffer 2 where `store` is unset too, else none.
-  MatmulPrefetch prefetch;
+  /// Unset: nothing is fetched early.
+  MatmulPrefetch prefetch_a, prefetch_b, prefetch_c;
   /// Called first and last in every function, for what is set up and written once.
   std::function<void(KernelFrame&)> start, finish;
   /// Buffer that holds the workspace, if `workspace_bytes` is not 0.
@@ -55,6 +55,5 @@ void emit_matmul(ModuleBuilder& module, const MatmulSpec& spec, const std::strin
 /// matrix for all.
 MatmulLoad load_from_buffer(int buffer, ir::DType type, int64_t rows, int64_t columns, bool shared);
 MatmulStore store_to_buffer(int buffer, ir::DType type, int64_t rows, int64_t columns);
-MatmulPrefetch prefetch_buffer(int buffer, ir::DType type, int64_t rows, int64_t columns);
 
 }  // namespace mezzo::codegen

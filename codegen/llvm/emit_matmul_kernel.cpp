@@ -39,14 +39,24 @@ class ProductEmitter {
                           Value* mask) { return load(1, batch, row, column, lanes, mask); };
     hooks.store = [this](KernelFrame&, Value* batch, Value* row, Value* column, Value* acc,
                          Value* mask) { store(batch, row, column, acc, mask); };
+    hooks.prefetch_a = [this](KernelFrame&, Value* batch, Value* row, Value* column) {
+      fetch_operand(0, batch, row, column);
+    };
+    hooks.prefetch_b = [this](KernelFrame&, Value* batch, Value* row, Value* column) {
+      fetch_operand(1, batch, row, column);
+    };
+    hooks.prefetch_c = [this](KernelFrame&, Value* batch, Value* row, Value* column) {
+      for (int i = 0; i < kernel_.num_results(); ++i) {
+        emitter_->prefetch_result(i, result_coordinates(batch, row, column));
+      }
+    };
     hooks.workspace_buffer = kernel_.num_operands() + kernel_.num_results();
     return hooks;
   }
 
  private:
-  Value* load(int operand, Value* batch, Value* row, Value* column, int lanes, Value* mask) {
-    RegionEmitter::Scope scope(*emitter_);
-    emitter_->set_lanes(lanes, mask);
+  /// Coordinates of element [row][column] onwards of operand `operand` of the product.
+  Coordinates operand_coordinates(int operand, Value* batch, Value* row, Value* column) {
     ir::Value value = product_->operand(operand);
     const ir::Shape &shape = value.shape(), &result = product_->result().shape();
     Coordinates at = emitter_->origin(shape);
@@ -57,7 +67,32 @@ class ProductEmitter {
       if (shape[i] != 1) at[static_cast<size_t>(i)].base = position[static_cast<size_t>(i + shift)];
     at[static_cast<size_t>(shape.rank() - 2)] = {row, 0};
     at[static_cast<size_t>(shape.rank() - 1)] = {column, 1};
-    Value* out = emitter_->eval_vector(value, at);
+    return at;
+  }
+
+  Coordinates result_coordinates(Value* batch, Value* row, Value* column) {
+    const ir::Shape& shape = product_->result().shape();
+    size_t rank = static_cast<size_t>(shape.rank());
+    Coordinates at = emitter_->origin(shape);
+    std::vector<Value*> position = delinearize(*emitter_, batch, shape.dims().first(rank - 2));
+    for (size_t i = 0; i < position.size(); ++i) at[i].base = position[i];
+    at[rank - 2] = {row, 0};
+    at[rank - 1] = {column, 1};
+    return at;
+  }
+
+  void fetch_operand(int operand, Value* batch, Value* row, Value* column) {
+    RegionEmitter::Scope scope(*emitter_);
+    emitter_->set_lanes(1, nullptr);
+    emitter_->prefetch_parameters(product_->operand(operand),
+                                  operand_coordinates(operand, batch, row, column));
+  }
+
+  Value* load(int operand, Value* batch, Value* row, Value* column, int lanes, Value* mask) {
+    RegionEmitter::Scope scope(*emitter_);
+    emitter_->set_lanes(lanes, mask);
+    ir::Value value = product_->operand(operand);
+    Value* out = emitter_->eval_vector(value, operand_coordinates(operand, batch, row, column));
     // What a prologue makes of an element that is not there must not count.
     if (mask && !value.is_parameter())
       out =
@@ -69,19 +104,13 @@ class ProductEmitter {
     RegionEmitter::Scope scope(*emitter_);
     auto lanes = llvm::cast<llvm::FixedVectorType>(acc->getType())->getNumElements();
     emitter_->set_lanes(static_cast<int>(lanes), mask);
-    const ir::Shape& shape = product_->result().shape();
-    size_t rank = static_cast<size_t>(shape.rank());
-    Coordinates at = emitter_->origin(shape);
-    std::vector<Value*> position = delinearize(*emitter_, batch, shape.dims().first(rank - 2));
-    for (size_t i = 0; i < position.size(); ++i) at[i].base = position[i];
-    at[rank - 2] = {row, 0};
-    at[rank - 1] = {column, 1};
+    const Coordinates at = result_coordinates(batch, row, column);
     emitter_->preset(product_->result(), acc, /*rounded=*/false);
     std::vector<Value*> values;
     for (ir::Value value : yields_) values.push_back(emitter_->eval_vector(value, at));
     for (size_t i = 0; i < values.size(); ++i) {
       // An axis of one column has no stride; its vector has one lane on.
-      if (shape[shape.rank() - 1] == 1)
+      if (product_->result().shape()[product_->result().shape().rank() - 1] == 1)
         emitter_->store(static_cast<int>(i),
                         emitter_->builder().CreateExtractElement(values[i], uint64_t{0}), at);
       else

@@ -15,6 +15,11 @@ namespace {
 
 using llvm::Value;
 
+/// How far ahead lines are fetched, in steps of k: two lines of f32 along a row, half a page of
+/// rows.
+constexpr int64_t kStepsAhead = 32;
+constexpr int64_t kRowsAhead = 8;
+
 class Packer {
  public:
   Packer(KernelFrame& frame, const PackOperand& operand, Value* batch, Value* start, Value* k0,
@@ -77,8 +82,23 @@ class Packer {
     return b_.CreateOr(low, b_.CreateShl(high, 16));
   }
 
+  /// Fetches what a later step of k needs; the hardware does not see that rows of memory follow
+  /// each other, and runs along k are too short for it.
+  void fetch(Value* k, int64_t steps_ahead, int row) {
+    Value* later = b_.CreateAdd(b_.CreateAdd(k0_, k), constant(steps_ahead));
+    Value* across = b_.CreateAdd(start_, constant(row));
+    if (operand_.k_contiguous) {
+      operand_.prefetch(frame_, batch_, across, later);
+    } else {
+      operand_.prefetch(frame_, batch_, later, across);
+    }
+  }
+
   /// One step of k (two with pairs): rows of memory run along the panel.
   void copied(Value* k, bool masked) {
+    if (operand_.prefetch && !masked) {
+      for (int unit = 0; unit < units_; ++unit) fetch(k, kRowsAhead + unit, 0);
+    }
     for (int chunk = 0; chunk < chunks(); ++chunk) {
       Value* column = b_.CreateAdd(start_, constant(chunk * lanes_));
       Value* mask = masked
@@ -103,6 +123,9 @@ class Packer {
 
   /// block_ steps of k (twice as many with pairs): rows of memory run along k.
   void transposed(Value* k, bool masked) {
+    if (operand_.prefetch && !masked) {
+      for (int r = 0; r < operand_.width; ++r) fetch(k, kStepsAhead, r);
+    }
     const int loaded = block_ * units_;
     Value* k_mask = masked ? frame_.lane_mask(b_.CreateSub(length_, k), loaded) : nullptr;
     Value* column = b_.CreateAdd(k0_, k);

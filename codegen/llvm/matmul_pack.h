@@ -9,6 +9,8 @@ namespace mezzo::codegen {
 
 struct PackOperand {
   MatmulLoad load;
+  /// Unset: nothing is fetched early.
+  MatmulPrefetch prefetch;
   /// Stored with k along the rows of memory, so that packing transposes.
   bool k_contiguous = false;
   /// Elements of a panel side by side (mr or nr).

@@ -169,6 +169,31 @@ void RegionEmitter::store(int number, Value* value, const Coordinates& at) {
     b.CreateAlignedStore(value, address, align);
 }
 
+void RegionEmitter::prefetch(int buffer, ir::Value value, const Coordinates& at, bool write) {
+  llvm::IRBuilderBase& b = builder();
+  Value* bytes = b.CreateMul(linear(value.shape(), at).first, index(ir::byte_size(value.dtype())));
+  // No inbounds: the address may lie behind the buffer, which a prefetch may name.
+  Value* address = b.CreateGEP(b.getInt8Ty(), frame_.buffer(buffer), bytes);
+  // Into all levels, data.
+  b.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
+                    {address, b.getInt32(write), b.getInt32(3), b.getInt32(1)});
+}
+
+void RegionEmitter::prefetch_parameters(ir::Value value, const Coordinates& at) {
+  Coordinates place = at;
+  while (!value.is_parameter()) {
+    const ir::Op& op = *value.op();
+    if (op.num_operands() != 1 || presets_.count(value.def())) return;
+    place = operand_coordinates(op, 0, place);
+    value = op.operand(0);
+  }
+  prefetch(value.index(), value, place, /*write=*/false);
+}
+
+void RegionEmitter::prefetch_result(int number, const Coordinates& at) {
+  prefetch(kernel_.num_operands() + number, kernel_.result(number), at, /*write=*/true);
+}
+
 Coordinates RegionEmitter::operand_coordinates(const ir::Op& op, int number,
                                                const Coordinates& at) {
   using ir::OpKind;

@@ -54,6 +54,12 @@ class RegionEmitter {
   /// only.
   void store(int index, llvm::Value* value, const Coordinates& at);
 
+  /// Asks the caches for what `value` at `at` will read of the kernel's parameters: through casts,
+  /// views and other ops of one operand, whose coordinates may be outside the tensor.
+  void prefetch_parameters(ir::Value value, const Coordinates& at);
+  /// Asks the caches for the place of a kernel result that will be written.
+  void prefetch_result(int index, const Coordinates& at);
+
   /// Values computed inside a scope are forgotten at its end (they may not dominate what follows).
   class Scope {
    public:
@@ -98,6 +104,7 @@ class RegionEmitter {
 
   llvm::Value* eval_op(const ir::Op& op, const Coordinates& at);
   llvm::Value* load(ir::Value parameter, const Coordinates& at);
+  void prefetch(int buffer, ir::Value value, const Coordinates& at, bool write);
   llvm::Value* load_at(ir::DType dtype, llvm::Value* base, llvm::Value* offset, int64_t stride);
   llvm::Value* pad(const ir::Op& op, const Coordinates& at);
   llvm::Value* iota(const ir::Op& op, const Coordinates& at);

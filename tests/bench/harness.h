@@ -22,6 +22,8 @@ struct Options {
   int threads = 0;
   /// Time spent on every row.
   double seconds = 0.5;
+  /// Products whose row's name holds this text; all when empty.
+  std::string only = {};
 };
 
 /// Something to be timed and how long its repetitions took.

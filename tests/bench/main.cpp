@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// mezzo-bench [matmul|demo|memory|compile] [--threads=N] [--seconds=S]
-// Without a word everything is measured; S is the time spent on each row. Times
+// mezzo-bench [matmul|demo|memory|compile] [--threads=N] [--seconds=S] [--only=TEXT]
+// Without a word everything is measured; S is the time spent on each row; TEXT picks products by
+// their row's name. Times
 // on one thread are processor time, on several those of the clock on the wall.
 #include <mezzo/dsl/device.h>
 #include <mezzo/ir/error.h>
@@ -54,9 +55,12 @@ int main(int argc, char** argv) try {
           static_cast<int>(number_in(name, value, 1, runtime::ThreadPool::kMaxThreads));
     else if (name == "--seconds")
       options.seconds = number_in(name, value, 0, 3600);
+    else if (name == "--only")
+      options.only = value;
     else
       throw UserError({}, fmt::format("unknown argument '{}'", argument),
-                      "mezzo-bench [matmul|demo|memory|compile] [--threads=N] [--seconds=S]");
+                      "mezzo-bench [matmul|demo|memory|compile] [--threads=N] [--seconds=S] "
+                      "[--only=TEXT]");
   }
   fmt::print("{}\n", describe_machine());
   for (const auto& [table, run] : kTables) {

@@ -39,7 +39,7 @@ std::string text_of(const Product& p) {
 }
 
 void table(const Options& options, int threads) {
-  const std::vector<Product> products = {
+  std::vector<Product> products = {
       {512, 512, 512},
       {1024, 1024, 1024},
       {2048, 2048, 2048},
@@ -54,6 +54,9 @@ void table(const Options& options, int threads) {
       {128, 256, 784, false, false, "f16"},
       {784, 256, 128, true, false, "f16"},
   };
+  std::erase_if(products, [&](const Product& product) {
+    return name_of(product).find(options.only) == std::string::npos;
+  });
   std::vector<Row> rows{peak_row(threads)};
   for (const Product& product : products) {
     auto compiled = std::make_shared<Compiled>(text_of(product), threads);
