@@ -3,16 +3,15 @@
 // result as a file and says in a line what it holds.
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/npy.h>
+#include <mezzo/runtime/numerics_text.h>
 #include <mezzo/runtime/tool/commands.h>
 #include <mezzo/runtime/tool/program.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 #include <map>
 
 namespace mezzo::tool {
@@ -115,33 +114,6 @@ std::vector<HostArray> gather_inputs(const RunArguments& arguments, const ir::Fu
   return inputs;
 }
 
-/// `0 %l: tensor<f32> min 0.5 max 0.5 mean 0.5 nan 0 inf 0 zero 0`; minimum, maximum and mean are
-/// of the finite elements.
-std::string summary(const ir::Function& function, int index, const HostArray& array) {
-  double low = std::numeric_limits<double>::infinity(), high = -low, sum = 0;
-  int64_t finite = 0, nans = 0, infinities = 0, zeros = 0;
-  for (int64_t i = 0; i < array.type.elements(); ++i) {
-    double value = array.as_double(i);
-    nans += std::isnan(value);
-    infinities += std::isinf(value);
-    zeros += value == 0;
-    if (!std::isfinite(value)) continue;
-    ++finite;
-    low = std::min(low, value);
-    high = std::max(high, value);
-    sum += value;
-  }
-  std::string range = "min - max - mean -";
-  if (finite > 0)
-    range = fmt::format("min {:.6g} max {:.6g} mean {:.6g}", low, high,
-                        sum / static_cast<double>(finite));
-  std::string name(function.results()[static_cast<size_t>(index)].name());
-  if (ir::Value updated = function.updated_parameter(index))
-    name = std::string(updated.name()) + "'";
-  return fmt::format("{}{}: {} {} nan {} inf {} zero {}", index, name.empty() ? "" : " %" + name,
-                     to_string(array.type), range, nans, infinities, zeros);
-}
-
 void write_result(const std::string& folder, int index, const HostArray& array) {
   if (folder.empty()) return;
   std::error_code error;
@@ -162,7 +134,7 @@ int run(const RunArguments& arguments) {
   bool index_out_of_range = program->run(inputs, results);
   for (size_t i = 0; i < results.size(); ++i) {
     write_result(arguments.output, static_cast<int>(i), results[i]);
-    std::printf("%s\n", summary(function, static_cast<int>(i), results[i]).c_str());
+    std::printf("%s\n", runtime::result_line(function, static_cast<int>(i), results[i]).c_str());
   }
   if (!index_out_of_range) return 0;
   std::fprintf(stderr, "error: an index or a label is out of range; the results are not valid\n");
