@@ -31,6 +31,7 @@ struct Identity {
   ir::Origin origin;
   std::string role;
   std::string parameter;
+  int ordinal = 0;  // among ops of equal kind, origin and role: one line may need two casts
 
   bool stands_for(const Op& op) const {
     return parameter.empty() && op.role() == role && op.origin().location == origin.location &&
@@ -38,17 +39,39 @@ struct Identity {
   }
 };
 
-Identity identity_of(const ir::Function& function, Value value) {
-  if (value.is_parameter()) return {function.name(), {}, {}, "", std::string(value.name())};
-  const Op& op = *value.op();
-  return {function.name(), op.kind(), op.origin(), op.role(), ""};
-}
-
 void visit(const ir::Region& region, const std::function<void(const Op&)>& see) {
   for (const Op& op : region) {
     if (op.body()) visit(*op.body(), see);
     see(op);
   }
+}
+
+/// The value that a kernel stores as it was before fusion and rounding: of the op, not of a cast
+/// that stores it.
+Value inside_kernels(Value value) {
+  while (!value.is_parameter() && value.is(OpKind::Kernel)) {
+    value = value.op()->body()->terminator()->operand(value.index());
+    while (!value.is_parameter() && value.is(OpKind::Cast) &&
+           value.op()->attrs().get_string("reason").empty() && !value.op()->bool_attr("user") &&
+           !value.op()->operand(0).is_parameter() &&
+           value.op()->operand(0).op()->origin() == value.op()->origin())
+      value = value.op()->operand(0);
+    if (value.is_parameter()) value = value.def()->region->owner()->operand(value.index());
+  }
+  return value;
+}
+
+Identity identity_of(const ir::Function& function, Value value) {
+  value = inside_kernels(value);
+  if (value.is_parameter()) return {function.name(), {}, {}, "", std::string(value.name())};
+  const Op& wanted = *value.op();
+  Identity identity{function.name(), wanted.kind(), wanted.origin(), wanted.role(), ""};
+  bool reached = false;
+  visit(function.body(), [&](const Op& op) {
+    reached |= &op == &wanted;
+    if (!reached && op.kind() == wanted.kind() && identity.stands_for(op)) ++identity.ordinal;
+  });
+  return identity;
 }
 
 std::string place_of(const Op& op) {
@@ -130,11 +153,9 @@ class Rules {
       return out +
              "; the result comes straight from the accumulator, since every reader is wide "
              "or a result";
-    for (Op* user : op.result().users())
-      if (user->info().precision_of(0) == Precision::Narrow || user->kind() == OpKind::Cast)
-        return out + fmt::format("; a reader at {} takes {}", to_string(user->origin().location),
-                                 compute);
-    return out;
+    if (!ir::is_16bit(op.result().dtype())) return out;
+    return out + fmt::format("; the result is {} too, since not every reader is wide or a result",
+                             compute);
   }
 
   std::string follow(const Op& op, Value value) {
@@ -182,13 +203,17 @@ Value find(const ir::Module& module, const Identity& identity) {
   if (!function) return {};
   for (Value parameter : function->parameters())
     if (!identity.parameter.empty() && parameter.name() == identity.parameter) return parameter;
-  Value exact, other;
+  std::vector<Value> exact, other;
   visit(function->body(), [&](const Op& op) {
     if (op.num_results() == 0 || op.body() || !identity.stands_for(op)) return;
-    Value& found = op.kind() == identity.kind ? exact : other;
-    if (!found) found = op.result();
+    if (op.kind() == identity.kind)
+      exact.push_back(op.result());
+    else if (op.kind() != OpKind::Cast)
+      other.push_back(op.result());
   });
-  return exact ? exact : other;
+  if (!exact.empty())
+    return exact[std::min(exact.size() - 1, static_cast<size_t>(identity.ordinal))];
+  return other.empty() ? Value() : other.front();
 }
 
 /// Lines on all values of this identity, as they stand in one module.

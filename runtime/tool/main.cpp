@@ -194,6 +194,8 @@ int main(int argc, char** argv) {
     const int status = mezzo::tool::dispatch(argc, argv);
     mezzo::tool::flush_standard_output();
     return status;
+  } catch (const mezzo::DeviceError& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "error: out of memory\nnote: smaller shapes need less\n");
   } catch (const std::exception& error) {

@@ -40,6 +40,11 @@ std::string attribute_names(const char* op) {
   return out;
 }
 
+bool is_predicate(const ir::OpInfo& info) {
+  return info.types == ir::TypeRule::PredicateFloat ||
+         info.types == ir::TypeRule::PredicateNumber || info.types == ir::TypeRule::PredicateAny;
+}
+
 /// The float types of operands and results, as autocast gives them: `f16 -> f16 or f32`.
 std::string types_under(const passes::PrecisionPolicy& policy, const ir::OpInfo& info) {
   using ir::Precision;
@@ -59,7 +64,7 @@ std::string types_under(const passes::PrecisionPolicy& policy, const ir::OpInfo&
     case Precision::Wide:
       return "f32 -> f32";
     case Precision::Follow:
-      return "widest operand";
+      return is_predicate(info) ? "widest operand -> bool" : "widest operand";
     case Precision::Keep:
       return "first operand";
     case Precision::Index:

@@ -2,6 +2,7 @@
 // `mezzo run`: compiles or interprets a function on arrays from files or from a seed, writes every
 // result as a file and says in a line what it holds.
 #include <mezzo/ir/error.h>
+#include <mezzo/runtime/memory.h>
 #include <mezzo/runtime/npy.h>
 #include <mezzo/runtime/numerics_text.h>
 #include <mezzo/runtime/tool/commands.h>
@@ -123,11 +124,21 @@ void write_result(const std::string& folder, int index, const HostArray& array) 
   runtime::write_npy(std::filesystem::path(folder) / fmt::format("{}.npy", index), array);
 }
 
+/// Before anything is filled: the system grants more than there is and then ends the process.
+void check_memory(const ir::Function& function) {
+  double bytes = 0;
+  for (ir::Value value : function.parameters()) bytes += static_cast<double>(value.type().bytes());
+  for (ir::Value value : function.results()) bytes += static_cast<double>(value.type().bytes());
+  if (bytes > static_cast<double>(runtime::physical_memory()))
+    runtime::fail_out_of_memory("the parameters and results of @" + function.name(), bytes);
+}
+
 }  // namespace
 
 int run(const RunArguments& arguments) {
   std::unique_ptr<Program> program = load_program(arguments);
   const ir::Function& function = program->function();
+  check_memory(function);
   std::vector<HostArray> inputs = gather_inputs(arguments, function);
   std::vector<HostArray> results;
   for (ir::Value value : function.results()) results.emplace_back(value.type());
