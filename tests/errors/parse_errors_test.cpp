@@ -366,3 +366,13 @@ TEST_CASE("of a long line the part around the place is shown, and what no termin
   CHECK(shown("", 1) == "\n^");
   CHECK(shown("end", 4) == "end\n   ^");
 }
+
+TEST_CASE("brackets, braces and parentheses without end are an error, not a full stack") {
+  CHECK(error_of("module @m attributes {a = " + std::string(100000, '[') + "} {}")
+            .starts_with("net.mz:1:43: error: lists are nested too deeply\n"));
+  CHECK(error_of("module @m { func @f() -> () " + std::string(100000, '{'))
+            .starts_with("net.mz:1:30: error: expected the name of an op, not '{'\n"));
+  CHECK(error_of("module @m { func @f(" + std::string(100000, '('))
+            .starts_with("net.mz:1:21: error: expected a parameter, '%name: type', not '('\n"));
+  CHECK(error_of("module " + std::string(100000, 'a')).size() < 500);
+}
