@@ -41,16 +41,20 @@ namespace {
 constexpr const char* kPackageFolder = "/usr/share/datasets/fashion-mnist";
 
 Dataset read_part(const std::filesystem::path& folder, const std::string& prefix) {
-  auto read = [&](const std::string& name) {
+  auto read = [&](const std::string& name, int rank) {
     std::filesystem::path path = folder / name;
     if (!std::filesystem::exists(path))
       throw UserError({}, "fashion_mnist: " + path.string() + " is not there",
                       "install it with `apt-get install dataset-fashion-mnist`, or let MEZZO_DATA "
                       "name the folder of the four .gz files");
-    return runtime::read_idx(path);
+    runtime::HostArray array = runtime::read_idx(path);
+    if (array.type.rank() != rank || array.type.dtype != u8)
+      throw UserError({}, fmt::format("fashion_mnist: {} holds {}, expected u8 with {} axes",
+                                      path.string(), to_string(array.type), rank));
+    return array;
   };
-  runtime::HostArray images = read(prefix + "-images-idx3-ubyte.gz");
-  runtime::HostArray labels = read(prefix + "-labels-idx1-ubyte.gz");
+  runtime::HostArray images = read(prefix + "-images-idx3-ubyte.gz", 3);
+  runtime::HostArray labels = read(prefix + "-labels-idx1-ubyte.gz", 1);
   int64_t count = images.type.shape[0];
   images.type.shape = Shape{count, images.type.elements() / std::max<int64_t>(1, count)};
   Dataset part{Array(std::move(images)), Array(labels.converted_to(i32))};

@@ -3,16 +3,27 @@
 // an argument of compile, so that a program can ask for what a shell can.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace mezzo::ir {
 
+/// What a word is about; a program that does none of it cannot answer the word.
+enum class DebugArea : uint8_t {
+  Passes,      // running a pipeline
+  CpuCode,     // generating kernels for a processor
+  CudaCode,    // generating kernels for a GPU
+  Executable,  // compiling a function to an executable and launching it
+  Runs,        // running a function in any way
+};
+
 struct DebugOptions {
   /// Names of passes, or `all`, `changed` (after every pass, every pass that changed something),
-  /// `cuda`, `llvm`, `asm`, `ptx`, `sass`, `plan`, `pipeline`.
+  /// `pipeline`, `cuda`, `ptx`, `llvm`, `asm`, `plan`.
   std::vector<std::string> dump = {};
   /// Print each kernel launch.
   bool launch = false;
@@ -20,7 +31,7 @@ struct DebugOptions {
   bool time = false;
   /// Print hits and misses of the kernel cache with their reasons.
   bool cache = false;
-  /// Count what happens to the numbers.
+  /// Say after every run which ops set flag words, and count NaN, infinities and zeros of results.
   bool numerics = false;
   /// Print and parse the module after every pass.
   bool verify_roundtrip = false;
@@ -38,6 +49,8 @@ struct DebugOptions {
   /// Whether the module is printed after the pass `pass`.
   bool dumps_after(std::string_view pass, bool changed) const;
   bool skips(std::string_view pass) const;
+  /// The words that are set and about none of `areas`, as they were written.
+  std::vector<std::string> words_outside(std::span<const DebugArea> areas) const;
 
   bool operator==(const DebugOptions&) const = default;
 };

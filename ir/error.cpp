@@ -10,14 +10,39 @@ namespace {
 
 std::string note(const std::string& hint) { return hint.empty() ? "" : "\nnote: " + hint; }
 
-std::string caret_line(const std::string& source_line, int column) {
+/// Bytes of the character of UTF-8 that starts at `at`, or 0 where none does.
+size_t character_bytes(const std::string& line, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(line[i]); };
+  const unsigned char lead = byte(at);
+  if (lead < 0x80) return lead >= 0x20 && lead != 0x7f ? 1 : 0;
+  const size_t length = lead >= 0xf5   ? 0
+                        : lead >= 0xf0 ? 4
+                        : lead >= 0xe0 ? 3
+                        : lead >= 0xc2 ? 2
+                                       : 0;
+  if (at + length > line.size()) return 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(at + i) & 0xc0) != 0x80) return 0;
+  return length;
+}
+
+/// The line of a text as a terminal can show it, and the caret under its column. Binary files have
+/// lines that are long or no text: of those a part is shown, and '?' for what is not printable.
+std::string excerpt(const std::string& line, int column) {
+  constexpr size_t kBefore = 100, kShown = 160;
+  const size_t caret = column > 0 ? static_cast<size_t>(column - 1) : 0;
+  const bool cut = line.size() > kShown;
+  const size_t first = cut && caret > kBefore ? caret - kBefore : 0;
+  const size_t last = cut ? std::min(line.size(), first + kShown) : line.size();
+  std::string shown = first > 0 ? "..." : "", under(shown.size(), ' ');
+  for (size_t i = first; i < last;) {
+    const size_t length = line[i] == '\t' ? 1 : character_bytes(line, i);
+    shown += length > 0 ? line.substr(i, length) : "?";
+    i += std::max<size_t>(length, 1);
+  }
   // Tabs are kept, so that the caret stands under its column however wide a tab is shown.
-  std::string out;
-  for (int i = 0; i + 1 < column; ++i)
-    out += i < static_cast<int>(source_line.size()) && source_line[static_cast<size_t>(i)] == '\t'
-               ? '\t'
-               : ' ';
-  return out + "^";
+  for (size_t i = first; i < caret; ++i) under += i < line.size() && line[i] == '\t' ? '\t' : ' ';
+  return shown + (last < line.size() ? "..." : "") + "\n" + under + "^";
 }
 
 }  // namespace
@@ -31,8 +56,8 @@ UserError::UserError(ir::Location location, const std::string& message, const st
 
 ParseError::ParseError(const std::string& name, int line, int column, const std::string& message,
                        const std::string& source_line, const std::string& hint)
-    : Error(name + ":" + std::to_string(line) + ":" + std::to_string(column) + ": error: " +
-            message + "\n" + source_line + "\n" + caret_line(source_line, column) + note(hint)),
+    : Error(name + ":" + std::to_string(line) + ":" + std::to_string(column) +
+            ": error: " + message + "\n" + excerpt(source_line, column) + note(hint)),
       line_(line),
       column_(column) {}
 

@@ -10,7 +10,8 @@
 namespace mezzo::ir {
 namespace {
 
-constexpr int64_t kMaxElements = int64_t{1} << 62;
+// So that bytes can be counted too, at most 8 an element.
+constexpr int64_t kMaxElements = int64_t{1} << 59;
 
 std::string joined(std::span<const int64_t> dims) {
   std::string out;
@@ -37,7 +38,7 @@ Shape::Shape(std::span<const int64_t> dims) {
       throw UserError({},
                       "shape " + joined(dims) + " has the negative length " + std::to_string(dim));
     if (dim > 0 && elements > kMaxElements / dim)
-      throw UserError({}, "shape " + joined(dims) + " has more than 2^62 elements");
+      throw UserError({}, "shape " + joined(dims) + " has more than 2^59 elements");
     elements *= std::max<int64_t>(dim, 1);
   }
   std::copy(dims.begin(), dims.end(), dims_.begin());

@@ -21,7 +21,7 @@ class Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims);
-  /// Throws UserError when there are more than kMaxRank axes, a negative length, or more than 2^62
+  /// Throws UserError when there are more than kMaxRank axes, a negative length, or more than 2^59
   /// elements.
   explicit Shape(std::span<const int64_t> dims);
 

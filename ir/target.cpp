@@ -59,7 +59,12 @@ bool Target::has(const std::string& feature) const {
 }
 
 Target target_by_name(const std::string& name) {
-  std::vector<std::string> known;
+  if (name == "native")
+    throw UserError({},
+                    "target 'native' is not resolved: these are facts that only the back end "
+                    "can ask the machine for",
+                    "name a target, or let compile() or `mezzo` resolve it");
+  std::vector<std::string> known{"native"};
   for (int level : {2, 3, 4}) {
     known.push_back("x86-64-v" + std::to_string(level));
     if (name == known.back()) return cpu(name, level);

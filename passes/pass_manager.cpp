@@ -204,6 +204,7 @@ void Run::run_step(size_t index) {
   entry.changed = !(hash_ == before);
   report_.steps.push_back(entry);
   dump(index, entry.changed);
+  if (options_.observe) options_.observe(step.pass, module_);
 }
 
 /// The module is broken at the end: runs again from the input to find the pass that broke it.
@@ -232,6 +233,7 @@ PipelineReport Run::run() {
     throw UserError({}, "the module is not valid\n" + found);
   input_ = module_.clone();
   hash_ = ir::structural_hash(module_);
+  if (options_.observe) options_.observe(nullptr, module_);
   size_t known = context_.findings.size();
   for (size_t i = 0; i < limit_; ++i) run_step(i);
   if (std::string found = faults(module_); !found.empty())

@@ -22,6 +22,8 @@ struct ManagerOptions {
   /// Takes dumps and the table of times: a file name such as `06-autocast.mz`, and the text. Empty:
   /// files of that name in the folder `debug.to`, or standard error where that is empty.
   std::function<void(std::string_view file, std::string_view text)> sink;
+  /// Sees the module before the first step (`pass` is null) and after every step that ran.
+  std::function<void(const PassInfo* pass, const ir::Module& module)> observe;
 };
 
 struct StepReport {

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -126,9 +127,26 @@ void write_dump(const ir::DebugOptions& debug, const std::string& file, const st
     std::fwrite(text.data(), 1, text.size(), stderr);
     return;
   }
-  std::filesystem::create_directories(debug.to);
+  std::error_code error;
+  std::filesystem::create_directories(debug.to, error);
+  if (error)
+    throw UserError({}, fmt::format("{}: cannot make the folder: {}", debug.to, error.message()),
+                    "`to=` names a folder that can be written");
   write_file(std::filesystem::path(debug.to) / file,
              {std::as_bytes(std::span(text.data(), text.size()))});
+}
+
+/// Words that no compilation for a processor can answer; once a process, not once a model.
+void warn_of_words(const ir::DebugOptions& debug) {
+  static std::atomic<bool> told{false};
+  constexpr ir::DebugArea kAreas[] = {ir::DebugArea::Passes, ir::DebugArea::CpuCode,
+                                      ir::DebugArea::Executable, ir::DebugArea::Runs};
+  const std::vector<std::string> words = debug.words_outside(kAreas);
+  if (words.empty() || told.exchange(true)) return;
+  log_warning(
+      fmt::format("MEZZO_DEBUG: '{}' shows nothing here: kernels are compiled for this "
+                  "processor; `mezzo build --target=sm_90` makes CUDA code",
+                  fmt::join(words, ",")));
 }
 
 void dump_kernels(const std::vector<const ir::Op*>& kernels, const std::string& function,
@@ -195,6 +213,8 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   ir::DebugOptions debug = options.debug;
   if (debug == ir::DebugOptions()) debug = ir::debug_options_from_environment(passes::pass_names());
 
+  warn_of_words(debug);
+
   keep_only(*module, find_function(*module, function));
   passes::Pipeline pipeline = build_pipeline(*module, find_function(*module, function), options);
   out.pipeline = passes::print_pipeline(pipeline);
@@ -235,8 +255,9 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   Clock::time_point binding = Clock::now();
   std::vector<std::shared_ptr<const LoadedKernel>> loaded;
   for (StoredKernel& each : stored) loaded.push_back(std::move(each.kernel));
-  auto executable = std::make_unique<Executable>(std::move(module), planned, std::move(loaded),
-                                                 std::move(pool), debug.launch);
+  auto executable =
+      std::make_unique<Executable>(std::move(module), planned, std::move(loaded), std::move(pool),
+                                   RunLog{debug.launch, debug.numerics});
   out.timings.push_back({"executable", milliseconds_since(binding)});
   out.milliseconds = milliseconds_since(start);
   if (debug.dumps("plan")) {

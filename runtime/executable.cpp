@@ -11,6 +11,7 @@
 #include <mezzo/runtime/kernel_store.h>
 #include <mezzo/runtime/launch_text.h>
 #include <mezzo/runtime/log.h>
+#include <mezzo/runtime/numerics_text.h>
 #include <mezzo/runtime/run_plan.h>
 #include <mezzo/runtime/thread_pool.h>
 
@@ -57,7 +58,7 @@ struct Executable::State {
   const ir::Function& function;
   RunPlan plan;
   std::shared_ptr<ThreadPool> pool;
-  bool log_launches = false;
+  RunLog log;
   bool is_step = false;  // holds a verdict, which then tells of bad indices
 
   AlignedBuffer arena, workspace;
@@ -82,6 +83,7 @@ struct Executable::State {
   void logged_launch(const RunStep& step);
   void judge_finite(const RunStep& step);
   void give_verdict(const RunStep& step);
+  void log_numerics(std::span<const uint32_t> run_words) const;
 };
 
 void Executable::State::prepare(std::vector<std::shared_ptr<const LoadedKernel>> kernels) {
@@ -252,12 +254,26 @@ void Executable::State::give_verdict(const RunStep& step) {
   std::memcpy(pointers[static_cast<size_t>(step.buffers.back())], &verdict, sizeof verdict);
 }
 
+void Executable::State::log_numerics(std::span<const uint32_t> run_words) const {
+  std::vector<HostArray> arrays;
+  const std::vector<ir::Value> values = function.results();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::byte* from = result_pointer(i);
+    if (const ir::Value updated = function.updated_parameter(static_cast<int>(i)); updated && !from)
+      from = static_cast<const std::byte*>(parameters[static_cast<size_t>(updated.index())]);
+    HostArray& array = arrays.emplace_back(values[i].type());
+    if (from) std::copy_n(from, array.bytes.size(), array.bytes.data());
+  }
+  for (const std::string& line : numerics_lines(function, run_words, arrays))
+    log_info(fmt::format("numerics of @{}: {}", function.name(), line));
+}
+
 Executable::Executable(std::unique_ptr<ir::Module> module, const ir::Function& function,
                        std::vector<std::shared_ptr<const LoadedKernel>> kernels,
-                       std::shared_ptr<ThreadPool> pool, bool log_launches)
+                       std::shared_ptr<ThreadPool> pool, const RunLog& log)
     : state_(std::make_unique<State>(std::move(module), function)) {
   state_->pool = std::move(pool);
-  state_->log_launches = log_launches;
+  state_->log = log;
   state_->prepare(std::move(kernels));
 }
 
@@ -283,7 +299,7 @@ RunStatus Executable::run(std::span<void* const> parameters, std::span<void* con
   std::fill(state.words.begin(), state.words.end(), 0);
   for (const RunStep& step : state.plan.steps) {
     if (step.kernel >= 0)
-      state.log_launches ? state.logged_launch(step) : state.launch(step);
+      state.log.launches ? state.logged_launch(step) : state.launch(step);
     else if (step.op->kind() == ir::OpKind::AllFinite)
       state.judge_finite(step);
     else
@@ -303,6 +319,7 @@ RunStatus Executable::run(std::span<void* const> parameters, std::span<void* con
   RunStatus status;
   status.index_out_of_range = !state.is_step && state.index_flag() != 0;
   status.words = std::span<const uint32_t>(state.words).first(state.words.size() - 1);
+  if (state.log.numerics) state.log_numerics(status.words);
   return status;
 }
 

@@ -26,13 +26,18 @@ struct RunStatus {
   std::span<const uint32_t> words;
 };
 
+/// What an executable writes to the log when it runs.
+struct RunLog {
+  bool launches = false;  // a line for each launch, with its time
+  bool numerics = false;  // numerics_lines after each run
+};
+
 class Executable {
  public:
   /// Of a planned function of `module`; `kernels` are those of its kernel ops, in order.
-  /// `log_launches`: every launch of a run is a line of the log.
   Executable(std::unique_ptr<ir::Module> module, const ir::Function& function,
              std::vector<std::shared_ptr<const LoadedKernel>> kernels,
-             std::shared_ptr<ThreadPool> pool, bool log_launches = false);
+             std::shared_ptr<ThreadPool> pool, const RunLog& log = {});
   ~Executable();
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;

@@ -4,9 +4,11 @@
 #include <mezzo/runtime/host_array.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/runtime/memory.h>
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
 
 namespace mezzo::runtime {
@@ -104,7 +106,13 @@ void store_integer(DType dtype, std::byte* to, int64_t value) {
 
 }  // namespace
 
-HostArray::HostArray(const ir::Type& type) : type(type), bytes(static_cast<size_t>(type.bytes())) {}
+HostArray::HostArray(const ir::Type& type) : type(type) {
+  try {
+    bytes.resize(static_cast<size_t>(type.bytes()));
+  } catch (const std::bad_alloc&) {
+    fail_out_of_memory("an array " + ir::to_string(type), static_cast<double>(type.bytes()));
+  }
+}
 
 HostArray::HostArray(const ir::Type& type, std::span<const double> values) : HostArray(type) {
   MEZZO_CHECK(static_cast<int64_t>(values.size()) == type.elements(),

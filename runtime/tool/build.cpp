@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mezzo build`: compiles the kernels of a module for a CUDA architecture and writes sources, PTX
+// `mezzo build`: compiles the kernels of a module for CUDA architectures and writes sources, PTX
 // and cubins with a manifest. Neither a GPU nor a driver is needed. Kernels that cannot be emitted
 // yet are listed by name.
 #include <mezzo/codegen/cuda/emit_kernel.h>
 #include <mezzo/codegen/cuda/nvrtc.h>
+#include <mezzo/codegen/llvm/support.h>
 #include <mezzo/ir/error.h>
-#include <mezzo/ir/parser.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/ir/target.h>
 #include <mezzo/passes/pass_manager.h>
@@ -26,6 +26,15 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
+fs::path make_folder(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed)
+    throw UserError(
+        {}, fmt::format("{}: cannot make the folder: {}", folder.string(), failed.message()));
+  return folder;
+}
+
 /// `train` for a module with a gradient or an update, else `infer`; what stages the module has
 /// behind it is left out.
 passes::Pipeline pipeline_for(const ir::Module& module) {
@@ -40,26 +49,43 @@ passes::Pipeline pipeline_for(const ir::Module& module) {
   return pipeline;
 }
 
-void plan(ir::Module& module, const BuildArguments& arguments) {
+/// One target and where its files go.
+struct Job {
+  ir::Target target;
+  fs::path folder;
+  ir::DebugOptions debug;
+};
+
+void plan(ir::Module& module, const Job& job, const std::string& policy) {
   passes::Pipeline pipeline = pipeline_for(module);
-  if (!arguments.policy.empty()) passes::set_policy(pipeline, arguments.policy);
-  passes::set_target(pipeline, arguments.target);
+  if (!policy.empty()) passes::set_policy(pipeline, policy);
+  passes::set_target(pipeline, job.target.name);
   passes::ManagerOptions options;
-  options.debug = ir::debug_options_from_environment(passes::pass_names());
+  options.debug = job.debug;
   passes::PassContext context;
   for (const passes::Finding& finding :
        passes::run_pipeline(module, pipeline, options, context).findings)
     std::fprintf(stderr, "%s\n", passes::to_string(finding).c_str());
 }
 
-ordered_json compile_kernel(const codegen::CudaSource& kernel, const ir::Op& op,
-                            const BuildArguments& arguments) {
+/// `dump=cuda`, `dump=ptx`: the text on standard error, or in the folder of `to=`.
+void dump(const Job& job, const char* word, const std::string& file, const std::string& text) {
+  if (!job.debug.dumps(word)) return;
+  if (job.debug.to.empty())
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  else
+    write_text((make_folder(job.debug.to) / (job.target.name + "-" + file)).string(), text);
+}
+
+ordered_json compile_kernel(const codegen::CudaSource& kernel, const ir::Op& op, const Job& job) {
   const std::string program = codegen::cuda_program(std::span(&kernel, 1));
-  const fs::path base = fs::path(arguments.output) / kernel.entry;
+  const fs::path base = job.folder / kernel.entry;
   // The source is there to be read when the compiler refuses it.
   write_text(base.string() + ".cu", program);
-  const codegen::CudaBinary binary = codegen::compile_cuda(program, arguments.target, kernel.entry);
+  dump(job, "cuda", kernel.entry + ".cu", program);
+  const codegen::CudaBinary binary = codegen::compile_cuda(program, job.target.name, kernel.entry);
   write_text(base.string() + ".ptx", binary.ptx);
+  dump(job, "ptx", kernel.entry + ".ptx", binary.ptx);
   write_text(base.string() + ".cubin", binary.cubin);
   const codegen::KernelResources resources =
       binary.kernels.empty() ? codegen::KernelResources{} : binary.kernels.front();
@@ -74,29 +100,20 @@ ordered_json compile_kernel(const codegen::CudaSource& kernel, const ir::Op& op,
           {"shared_bytes", resources.shared_bytes}};
 }
 
-}  // namespace
-
-int build(const BuildArguments& arguments) {
-  const ir::Target target = ir::target_by_name(arguments.target);
-  if (target.kind != ir::Target::Kind::Cuda)
-    throw UserError({}, fmt::format("not supported yet: build for the target {}", target.name),
-                    "sm_80, sm_90 and other CUDA architectures are supported");
-  std::unique_ptr<ir::Module> module = ir::parse(read_text(arguments.file), arguments.file);
-  plan(*module, arguments);
+/// Compiles for one target; the number of kernels that cannot be emitted yet.
+size_t build_for(const Job& job, const BuildArguments& arguments) {
+  std::unique_ptr<ir::Module> module = read_module(arguments.file, ResourceUse::Optional);
+  module->attrs().erase("pipeline");  // of a reproducer: what `opt` is to do
+  plan(*module, job, arguments.policy);
   const int version = codegen::nvrtc_version();
-  std::error_code failed;
-  fs::create_directories(arguments.output, failed);
-  if (failed)
-    throw UserError(
-        {}, fmt::format("{}: cannot make the folder: {}", arguments.output, failed.message()));
+  make_folder(job.folder);
   ordered_json kernels = ordered_json::array(), missing = ordered_json::array();
   for (const auto& function : module->functions())
     for (ir::Op& op : function->body()) {
       if (op.kind() != ir::OpKind::Kernel) continue;
       if (codegen::can_emit_cuda(op)) {
         const std::string name = fmt::format("k{}", kernels.size());
-        kernels.push_back(
-            compile_kernel(codegen::emit_cuda_kernel(op, target, name), op, arguments));
+        kernels.push_back(compile_kernel(codegen::emit_cuda_kernel(op, job.target, name), op, job));
         continue;
       }
       const std::string family = ir::to_string(ir::family_of(op));
@@ -106,14 +123,35 @@ int build(const BuildArguments& arguments) {
                    op.kernel_name().c_str(), family.c_str());
     }
   const ordered_json manifest = {
-      {"target", target.name},
+      {"target", job.target.name},
       {"nvrtc", fmt::format("{}.{}", version / 1000, version % 1000 / 10)},
       {"kernels", kernels},
       {"not_supported", missing}};
-  write_text((fs::path(arguments.output) / "manifest.json").string(), manifest.dump(2) + "\n");
+  write_text((job.folder / "manifest.json").string(), manifest.dump(2) + "\n");
   std::printf("%zu kernels for %s in %s, %zu not supported yet\n", kernels.size(),
-              target.name.c_str(), arguments.output.c_str(), missing.size());
-  return missing.empty() ? 0 : 1;
+              job.target.name.c_str(), job.folder.c_str(), missing.size());
+  return missing.size();
+}
+
+}  // namespace
+
+int build(const BuildArguments& arguments) {
+  constexpr ir::DebugArea kAreas[] = {ir::DebugArea::Passes, ir::DebugArea::CudaCode};
+  const ir::DebugOptions debug = debug_options("build", kAreas);
+  std::vector<Job> jobs;
+  for (const std::string& name : arguments.targets) {
+    Job job{codegen::resolve_target(name), arguments.output, debug};
+    if (job.target.kind != ir::Target::Kind::Cuda)
+      throw UserError({},
+                      fmt::format("not supported yet: build for the target {}, a processor", name),
+                      "CUDA architectures such as sm_80 and sm_90 are supported; `mezzo run` and "
+                      "programs compile for this machine when they run");
+    if (arguments.targets.size() > 1) job.folder /= name;
+    jobs.push_back(std::move(job));
+  }
+  size_t missing = 0;
+  for (const Job& job : jobs) missing += build_for(job, arguments);
+  return missing == 0 ? 0 : 1;
 }
 
 }  // namespace mezzo::tool

@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+
 namespace mezzo::tool {
 
 namespace {
@@ -15,12 +18,20 @@ runtime::DiskCache open_cache() {
   if (folder.empty())
     throw UserError({}, "there is no folder for a cache",
                     "set HOME, XDG_CACHE_HOME or MEZZO_CACHE_DIR");
+  // A folder that is not there yet is an empty cache; anything else in its place is a mistake.
+  std::error_code error;
+  const std::filesystem::directory_iterator files(folder, error);
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw UserError({},
+                    fmt::format("{}: cannot read the cache: {}", folder.string(), error.message()),
+                    "MEZZO_CACHE_DIR names another folder");
   return runtime::DiskCache(folder);
 }
 
 }  // namespace
 
 int cache_list() {
+  debug_options("cache", {});
   runtime::DiskCache cache = open_cache();
   uint64_t bytes = 0;
   std::vector<runtime::DiskCache::Entry> entries = cache.entries();
@@ -34,6 +45,7 @@ int cache_list() {
 }
 
 int cache_clear() {
+  debug_options("cache", {});
   runtime::DiskCache cache = open_cache();
   fmt::print("{} kernels removed from {}\n", cache.clear(), cache.folder().string());
   return 0;

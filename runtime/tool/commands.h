@@ -4,8 +4,13 @@
 // and throws for bad input.
 #pragma once
 
+#include <mezzo/ir/debug_options.h>
+#include <mezzo/ir/graph.h>
+
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,14 +26,16 @@ struct OptArguments {
   std::string rounding;
   std::string target;
   std::vector<std::string> print_after;
+  /// `%v`: says in comments before the module why that value has its type; empty: nothing.
+  std::string explain;
   bool locs = false;
   std::string output;
 };
 /// Runs passes over a module and prints it.
 int opt(const OptArguments& arguments);
 
-/// Prints the op table.
-int ops();
+/// Prints the op table; with a policy, the element types that it gives each op.
+int ops(const std::string& policy);
 
 struct RunArguments {
   std::string file;
@@ -52,12 +59,12 @@ int run(const RunArguments& arguments);
 
 struct BuildArguments {
   std::string file;
-  std::string target;
+  std::vector<std::string> targets;
   std::string policy;
   /// Folder for sources, PTX, cubins and the manifest.
   std::string output;
 };
-/// Compiles the kernels of a module; 1 where some of them cannot be compiled yet.
+/// Compiles the kernels of a module for each target; 1 where some of them cannot be compiled yet.
 int build(const BuildArguments& arguments);
 
 struct GradArguments {
@@ -76,6 +83,20 @@ int devices();
 /// Lists or empties the kernel cache on disk.
 int cache_list();
 int cache_clear();
+
+/// What MEZZO_DEBUG asks for; a word about none of `areas` is a warning that `command` does nothing
+/// with it. Throws UserError for unknown words.
+ir::DebugOptions debug_options(const char* command, std::span<const ir::DebugArea> areas);
+
+enum class ResourceUse : uint8_t {
+  Optional,  // a missing file of data is none: the text alone is worked on
+  Needed,
+};
+/// The module in a file, with the data of its `resource("name")` constants from the file of that
+/// name with the ending .safetensors. Throws UserError, ParseError.
+std::unique_ptr<ir::Module> read_module(const std::string& path, ResourceUse use);
+/// Writes `text`, and beside a file the data that `module` has for its resources.
+void write_module(const std::string& path, const ir::Module& module, const std::string& text);
 
 /// The text of a file; `-` is the standard input. Throws UserError with the path and the reason.
 std::string read_text(const std::string& path);

@@ -45,6 +45,7 @@ void print_cpu(const ir::Target& target) {
 }  // namespace
 
 int devices() {
+  debug_options("devices", {});
   print_cpu(codegen::native_target());
   fmt::print("interp\n  the interpreter: one op after the other, for checking\n");
   fmt::print("cuda\n  not supported yet by this build\n");

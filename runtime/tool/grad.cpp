@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo grad`: prints a module with a function that gives value and gradients.
 #include <mezzo/ir/error.h>
-#include <mezzo/ir/parser.h>
 #include <mezzo/ir/printer.h>
 #include <mezzo/passes/grad_function.h>
 #include <mezzo/passes/pass_manager.h>
@@ -11,12 +10,13 @@
 namespace mezzo::tool {
 
 int grad(const GradArguments& arguments) {
-  std::unique_ptr<ir::Module> module = ir::parse(read_text(arguments.file), arguments.file);
+  debug_options("grad", {});
+  std::unique_ptr<ir::Module> module = read_module(arguments.file, ResourceUse::Optional);
   passes::PassContext context;
   passes::run_pipeline(*module, {}, {}, context);  // verifies what was read
   std::string function = chosen_function(*module, arguments.function).name();
   passes::append_gradient_function(*module, function, arguments.wrt, arguments.loss_scale, context);
-  write_text(arguments.output, ir::print(*module));
+  write_module(arguments.output, *module, ir::print(*module));
   return 0;
 }
 

@@ -6,9 +6,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <memory>
+#include <new>
 
 namespace mezzo::tool {
 
@@ -16,6 +20,12 @@ namespace {
 
 /// A subcommand registers its options here and leaves what is to be run in `action`.
 using Action = std::function<int()>;
+
+/// Digits alone: a minus sign would wrap around.
+std::string is_count(const std::string& text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? "" : "'" + text + "' is not a number from 0";
+}
 
 void add_opt(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("opt", "run passes over a module and print it");
@@ -27,10 +37,13 @@ void add_opt(CLI::App& app, Action& action) {
   command->add_option("--pipeline", arguments->pipeline, "train or infer")->excludes(passes);
   command->add_option("--policy", arguments->policy, "precision policy for autocast");
   command->add_option("--rounding", arguments->rounding, "as-written or excess, for round-mode");
-  command->add_option("--target", arguments->target, "machine for plan-kernels: x86-64-v3, sm_90");
+  command->add_option("--target", arguments->target,
+                      "machine for plan-kernels: native, x86-64-v3, sm_90");
   command->add_option("--print-after", arguments->print_after,
                       "print the module after each pass (all), each that changed it (changed), or "
                       "after the pass of that name");
+  command->add_option("--explain", arguments->explain,
+                      "%v: say in comments why that value has its type: rule, lines and passes");
   command->add_flag("--locs", arguments->locs, "print locations and origins");
   command->add_option("-o", arguments->output, "file for the module instead of standard output");
   command->callback([arguments, passes, &action] {
@@ -41,7 +54,9 @@ void add_opt(CLI::App& app, Action& action) {
 
 void add_ops(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("ops", "print the op table");
-  command->callback([&action] { action = [] { return ops(); }; });
+  auto policy = std::make_shared<std::string>();
+  command->add_option("--policy", *policy, "print the element types under this precision policy");
+  command->callback([policy, &action] { action = [policy] { return ops(*policy); }; });
 }
 
 void add_run(CLI::App& app, Action& action) {
@@ -59,8 +74,10 @@ void add_run(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024));
   CLI::Option* passes =
       command->add_option("--passes", arguments->passes, "passes to run before all others");
-  command->add_option("--random-inputs", arguments->random_inputs,
-                      "seed for the inputs that no --in gives");
+  command
+      ->add_option("--random-inputs", arguments->random_inputs,
+                   "seed, 0 or more, for the inputs that no --in gives")
+      ->check(is_count);
   command->callback([arguments, passes, &action] {
     arguments->passes_given = passes->count() > 0;
     action = [arguments] { return tool::run(*arguments); };
@@ -87,9 +104,14 @@ void add_build(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<BuildArguments>();
   command->add_option("FILE", arguments->file, "module text (.mz); - is the standard input")
       ->required();
-  command->add_option("--target", arguments->target, "machine: sm_80, sm_90")->required();
+  command->add_option("--target", arguments->targets, "machines: sm_80,sm_90")
+      ->required()
+      ->delimiter(',');
   command->add_option("--policy", arguments->policy, "precision policy");
-  command->add_option("-o", arguments->output, "folder for sources, PTX, cubins and the manifest")
+  command
+      ->add_option("-o", arguments->output,
+                   "folder for sources, PTX, cubins and the manifest; with several targets "
+                   "a folder in it for each")
       ->required();
   command->callback([arguments, &action] { action = [arguments] { return build(*arguments); }; });
 }
@@ -116,17 +138,49 @@ void add_cache(CLI::App& app, Action& action) {
 constexpr void (*kCommands[])(CLI::App&, Action&) = {add_opt, add_run,     add_grad, add_build,
                                                      add_ops, add_devices, add_cache};
 
+/// What is wrong with the command line, as every other error is said.
+int usage_error(const CLI::App& app, int argc, char** argv, const CLI::ParseError& error) {
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+  std::string text = error.what(), word = argc > 1 ? argv[1] : "";
+  if (app.get_subcommands().empty()) {
+    if (word.empty())
+      text = "a command is missing";
+    else if (!word.starts_with('-'))
+      text = "unknown command '" + word + "'" + ir::did_you_mean(word, known);
+  }
+  std::string list;
+  for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const std::string of = chosen.empty() ? "" : " " + chosen.front()->get_name();
+  std::fprintf(stderr, "error: %s\nnote: %s\n", text.c_str(),
+               chosen.empty() ? ("commands are " + list + "; `mezzo --help` says more").c_str()
+                              : ("`mezzo" + of + " --help` lists what it takes").c_str());
+  return 2;
+}
+
 int dispatch(int argc, char** argv) {
   CLI::App app("Mezzo: mixed-precision graph compiler", "mezzo");
   app.require_subcommand(1);
+  app.footer(
+      "Exit status: 0 good, 1 the answer is no, 2 bad usage or input. MEZZO_DEBUG=WORD,... "
+      "shows what happens inside; a wrong word lists the known ones.");
   Action action;
   for (auto add : kCommands) add(app, action);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return usage_error(app, argc, argv, error);
   }
   return action();
+}
+
+/// What was printed has arrived, on a full disk too.
+void flush_standard_output() {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
+  throw UserError({}, std::string("standard output: cannot write: ") + std::strerror(errno));
 }
 
 }  // namespace
@@ -134,10 +188,18 @@ int dispatch(int argc, char** argv) {
 }  // namespace mezzo::tool
 
 int main(int argc, char** argv) {
+  // A limit on file sizes is an error of the write that meets it: a cache that cannot grow, say.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return mezzo::tool::dispatch(argc, argv);
+    const int status = mezzo::tool::dispatch(argc, argv);
+    mezzo::tool::flush_standard_output();
+    return status;
+  } catch (const mezzo::DeviceError& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "error: out of memory\nnote: smaller shapes need less\n");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
-    return 2;
   }
+  return 2;
 }

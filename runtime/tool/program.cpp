@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/runtime/tool/program.h>
 
+#include <mezzo/codegen/llvm/support.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/interpreter.h>
-#include <mezzo/ir/parser.h>
 #include <mezzo/passes/pass_manager.h>
 #include <mezzo/runtime/compiler.h>
+#include <mezzo/runtime/log.h>
+#include <mezzo/runtime/numerics_text.h>
 
 #include <fmt/format.h>
 
@@ -42,15 +44,25 @@ class CompiledProgram : public Program {
 
 class InterpretedProgram : public Program {
  public:
-  InterpretedProgram(std::unique_ptr<ir::Module> module, const ir::Function& function)
-      : module_(std::move(module)), function_(function) {}
+  InterpretedProgram(std::unique_ptr<ir::Module> module, const ir::Function& function,
+                     bool numerics)
+      : module_(std::move(module)), function_(function), numerics_(numerics) {}
   const ir::Function& function() const override { return function_; }
   bool run(std::vector<HostArray>& inputs, std::vector<HostArray>& results) override {
     std::vector<ir::InterpreterTensor> tensors;
     for (const HostArray& array : inputs)
       tensors.push_back(ir::from_bytes(array.type, array.bytes));
-    ir::RunResult run = ir::run(*module_, function_, tensors);
+    ir::RunOptions options;
+    options.resource = [this](const std::string& name, const ir::Type&) {
+      auto data = module_->resource(name);
+      MEZZO_CHECK(data, "resource \"" + name + "\" was read with the module");
+      return ir::from_bytes(data->type, data->bytes);
+    };
+    ir::RunResult run = ir::run(*module_, function_, tensors, options);
     for (size_t i = 0; i < results.size(); ++i) ir::to_bytes(run.results[i], results[i].bytes);
+    if (numerics_)
+      for (const std::string& line : runtime::numerics_lines(function_, run.words, results))
+        runtime::log_info(fmt::format("numerics of @{}: {}", function_.name(), line));
     // Inside a step the verdict tells of it.
     return run.index_range && !holds(function_, ir::OpKind::Verdict);
   }
@@ -58,6 +70,7 @@ class InterpretedProgram : public Program {
  private:
   std::unique_ptr<ir::Module> module_;
   const ir::Function& function_;
+  bool numerics_;
 };
 
 bool contains(const passes::Pipeline& pipeline, std::string_view pass) {
@@ -70,10 +83,12 @@ void print_findings(const std::vector<passes::Finding>& findings) {
     std::fprintf(stderr, "%s\n", passes::to_string(finding).c_str());
 }
 
-void run_passes(ir::Module& module, const passes::Pipeline& pipeline) {
+void run_passes(ir::Module& module, const passes::Pipeline& pipeline,
+                const ir::DebugOptions& debug) {
   passes::ManagerOptions options;
-  options.debug = ir::debug_options_from_environment(passes::pass_names());
+  options.debug = debug;
   passes::PassContext context;
+  context.target = codegen::native_target();
   print_findings(passes::run_pipeline(module, pipeline, options, context).findings);
 }
 
@@ -92,9 +107,11 @@ std::unique_ptr<Program> interpreted(std::unique_ptr<ir::Module> module, const s
   passes::Pipeline pipeline = interpreter_pipeline(arguments, *module->function(name));
   if (!arguments.policy.empty()) passes::set_policy(pipeline, arguments.policy);
   if (!arguments.rounding.empty()) passes::set_rounding(pipeline, arguments.rounding);
-  run_passes(*module, pipeline);
+  constexpr ir::DebugArea kAreas[] = {ir::DebugArea::Passes, ir::DebugArea::Runs};
+  const ir::DebugOptions debug = debug_options("run --device=interp", kAreas);
+  run_passes(*module, pipeline, debug);
   const ir::Function& function = *module->function(name);
-  return std::make_unique<InterpretedProgram>(std::move(module), function);
+  return std::make_unique<InterpretedProgram>(std::move(module), function, debug.numerics);
 }
 
 /// --passes come first; then the pipeline is finished from the stage that they lead to.
@@ -110,7 +127,7 @@ std::unique_ptr<Program> compiled(std::unique_ptr<ir::Module> module, const std:
       passes::set_policy(pipeline, arguments.policy);
     if (!arguments.rounding.empty() && contains(pipeline, "round-mode"))
       passes::set_rounding(pipeline, arguments.rounding);
-    run_passes(*module, pipeline);
+    run_passes(*module, pipeline, ir::debug_options_from_environment(passes::pass_names()));
   }
   runtime::CompileReport report;
   auto executable = runtime::compile(std::move(module), name, options, &report);
@@ -147,7 +164,7 @@ std::unique_ptr<Program> load_program(const RunArguments& arguments) {
         fmt::format("device '{}' is not supported yet: this build runs kernels on "
                     "processors only; use --device=cpu",
                     device));
-  std::unique_ptr<ir::Module> module = ir::parse(read_text(arguments.file), arguments.file);
+  std::unique_ptr<ir::Module> module = read_module(arguments.file, ResourceUse::Needed);
   module->attrs().erase("pipeline");  // of a reproducer: what `opt` is to do
   std::string name = chosen_function(*module, arguments.function).name();
   if (device == "interp") return interpreted(std::move(module), name, arguments);

@@ -2,17 +2,17 @@
 // `mezzo run`: compiles or interprets a function on arrays from files or from a seed, writes every
 // result as a file and says in a line what it holds.
 #include <mezzo/ir/error.h>
+#include <mezzo/runtime/memory.h>
 #include <mezzo/runtime/npy.h>
+#include <mezzo/runtime/numerics_text.h>
 #include <mezzo/runtime/tool/commands.h>
 #include <mezzo/runtime/tool/program.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 #include <map>
 
 namespace mezzo::tool {
@@ -115,33 +115,6 @@ std::vector<HostArray> gather_inputs(const RunArguments& arguments, const ir::Fu
   return inputs;
 }
 
-/// `0 %l: tensor<f32> min 0.5 max 0.5 mean 0.5 nan 0 inf 0 zero 0`; minimum, maximum and mean are
-/// of the finite elements.
-std::string summary(const ir::Function& function, int index, const HostArray& array) {
-  double low = std::numeric_limits<double>::infinity(), high = -low, sum = 0;
-  int64_t finite = 0, nans = 0, infinities = 0, zeros = 0;
-  for (int64_t i = 0; i < array.type.elements(); ++i) {
-    double value = array.as_double(i);
-    nans += std::isnan(value);
-    infinities += std::isinf(value);
-    zeros += value == 0;
-    if (!std::isfinite(value)) continue;
-    ++finite;
-    low = std::min(low, value);
-    high = std::max(high, value);
-    sum += value;
-  }
-  std::string range = "min - max - mean -";
-  if (finite > 0)
-    range = fmt::format("min {:.6g} max {:.6g} mean {:.6g}", low, high,
-                        sum / static_cast<double>(finite));
-  std::string name(function.results()[static_cast<size_t>(index)].name());
-  if (ir::Value updated = function.updated_parameter(index))
-    name = std::string(updated.name()) + "'";
-  return fmt::format("{}{}: {} {} nan {} inf {} zero {}", index, name.empty() ? "" : " %" + name,
-                     to_string(array.type), range, nans, infinities, zeros);
-}
-
 void write_result(const std::string& folder, int index, const HostArray& array) {
   if (folder.empty()) return;
   std::error_code error;
@@ -151,18 +124,28 @@ void write_result(const std::string& folder, int index, const HostArray& array) 
   runtime::write_npy(std::filesystem::path(folder) / fmt::format("{}.npy", index), array);
 }
 
+/// Before anything is filled: the system grants more than there is and then ends the process.
+void check_memory(const ir::Function& function) {
+  double bytes = 0;
+  for (ir::Value value : function.parameters()) bytes += static_cast<double>(value.type().bytes());
+  for (ir::Value value : function.results()) bytes += static_cast<double>(value.type().bytes());
+  if (bytes > static_cast<double>(runtime::physical_memory()))
+    runtime::fail_out_of_memory("the parameters and results of @" + function.name(), bytes);
+}
+
 }  // namespace
 
 int run(const RunArguments& arguments) {
   std::unique_ptr<Program> program = load_program(arguments);
   const ir::Function& function = program->function();
+  check_memory(function);
   std::vector<HostArray> inputs = gather_inputs(arguments, function);
   std::vector<HostArray> results;
   for (ir::Value value : function.results()) results.emplace_back(value.type());
   bool index_out_of_range = program->run(inputs, results);
   for (size_t i = 0; i < results.size(); ++i) {
     write_result(arguments.output, static_cast<int>(i), results[i]);
-    std::printf("%s\n", summary(function, static_cast<int>(i), results[i]).c_str());
+    std::printf("%s\n", runtime::result_line(function, static_cast<int>(i), results[i]).c_str());
   }
   if (!index_out_of_range) return 0;
   std::fprintf(stderr, "error: an index or a label is out of range; the results are not valid\n");

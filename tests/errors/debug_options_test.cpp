@@ -69,7 +69,7 @@ TEST_CASE("an unknown dump or pass is an error that lists the known ones") {
   CHECK_THROWS_WITH_AS(
       parse("dump=autocats"),
       "error: MEZZO_DEBUG: unknown dump 'autocats'; did you mean 'autocast'?\nnote: known names: "
-      "all, changed, cuda, llvm, asm, ptx, sass, plan, pipeline, autocast, cse, fuse",
+      "all, changed, pipeline, cuda, ptx, llvm, asm, plan, autocast, cse, fuse",
       mezzo::UserError);
   CHECK_THROWS_WITH_AS(parse("skip=all"),
                        "error: MEZZO_DEBUG: unknown pass to skip 'all'\nnote: known names: "
@@ -79,6 +79,30 @@ TEST_CASE("an unknown dump or pass is an error that lists the known ones") {
                        "error: MEZZO_DEBUG: unknown verification 'round-trip'; did you mean "
                        "'roundtrip'?\nnote: known names: roundtrip",
                        mezzo::UserError);
+}
+
+TEST_CASE("a dump of machine code that nothing here can make is refused, not ignored") {
+  CHECK_THROWS_WITH_AS(
+      parse("dump=sass"),
+      "error: MEZZO_DEBUG: not supported yet: 'dump=sass'\nnote: `nvdisasm` of the CUDA toolkit "
+      "prints a .cubin of `mezzo build`; known dumps of code: cuda, ptx, llvm, asm",
+      mezzo::UserError);
+}
+
+TEST_CASE("words are told apart by who can answer them") {
+  const DebugOptions all = parse(
+      "dump=autocast,dump=all,dump=changed,dump=pipeline,dump=cuda,dump=ptx,dump=llvm,dump=asm,"
+      "dump=plan,launch,time,cache,numerics,verify=roundtrip,skip=cse,stop-after=3,to=/tmp,locs");
+  const auto outside = [&](std::vector<DebugArea> areas) { return all.words_outside(areas); };
+  using Words = std::vector<std::string>;
+  CHECK(outside({DebugArea::Passes, DebugArea::CpuCode, DebugArea::CudaCode, DebugArea::Executable,
+                 DebugArea::Runs}) == Words{});
+  CHECK(outside({DebugArea::Passes, DebugArea::CudaCode}) ==
+        Words{"dump=llvm", "dump=asm", "dump=plan", "launch", "cache", "numerics"});
+  CHECK(outside({DebugArea::CpuCode, DebugArea::Executable, DebugArea::Runs}) ==
+        Words{"dump=autocast", "dump=all", "dump=changed", "dump=pipeline", "dump=cuda", "dump=ptx",
+              "time", "verify=roundtrip", "skip=cse", "stop-after=3", "locs"});
+  CHECK(parse("to=/tmp").words_outside({}) == Words{});
 }
 
 TEST_CASE("a missing, superfluous or malformed value is an error that says what belongs there") {

@@ -2,9 +2,11 @@
 // Mistakes in a program: the text, both types, the hint, and the line of the call.
 #include <mezzo/dsl/trace.h>
 #include <mezzo/mezzo.h>
+#include <support/temp_dir.h>
 
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <functional>
 #include <string>
 
@@ -157,4 +159,19 @@ TEST_CASE("a data set that is not installed says how to install it") {
   std::string text = caught([] { data::fashion_mnist("/nonexistent"); }).text;
   CHECK(text.find("train-images-idx3-ubyte.gz is not there") != std::string::npos);
   CHECK(text.find("apt-get install dataset-fashion-mnist") != std::string::npos);
+}
+
+TEST_CASE("files of a data set that are truncated or hold something else are named") {
+  const mezzo::test::TempDir folder;
+  const auto write = [&](const std::string& content) {
+    std::ofstream(folder / "train-images-idx3-ubyte.gz", std::ios::binary) << content;
+    return caught([&] { data::fashion_mnist(folder.path().string()); }).text;
+  };
+  const std::string file = (folder / "train-images-idx3-ubyte.gz").string();
+  CHECK(write(std::string("\0\0\x08\x03\0\0\0\2\0\0\0\2\0\0\0\2ab", 18)) ==
+        "error: " + file + ": truncated idx file: header says 2x2x2 = 8 bytes, found 2");
+  CHECK(write(std::string("\0\0\x08\0a", 5)) ==
+        "error: fashion_mnist: " + file + " holds tensor<u8>, expected u8 with 3 axes");
+  CHECK(write(std::string("\0\0\x09\x01\0\0\0\1a", 9)) ==
+        "error: fashion_mnist: " + file + " holds tensor<1xi32>, expected u8 with 3 axes");
 }

@@ -351,3 +351,28 @@ module @m { # comment
   };
   for (const Case& each : cases) CHECK(error_of(each.text) == each.message);
 }
+
+TEST_CASE("of a long line the part around the place is shown, and what no terminal shows is '?'") {
+  const auto shown = [](const std::string& line, int column) {
+    const std::string text = ParseError("t", 1, column, "m", line).what();
+    return text.substr(text.find('\n') + 1);
+  };
+  CHECK(shown("a\tb\x01\x7f\xff c\xc3\xa9", 7) == "a\tb??? c\xc3\xa9\n \t    ^");
+  CHECK(shown("cut \xe2\x82", 1) == "cut ??\n^");
+  CHECK(shown(std::string(160, 'x'), 3) == std::string(160, 'x') + "\n  ^");
+  CHECK(shown(std::string(161, 'x'), 3) == std::string(160, 'x') + "...\n  ^");
+  CHECK(shown(std::string(500, 'x') + "y", 501) ==
+        "..." + std::string(100, 'x') + "y\n" + std::string(103, ' ') + "^");
+  CHECK(shown("", 1) == "\n^");
+  CHECK(shown("end", 4) == "end\n   ^");
+}
+
+TEST_CASE("brackets, braces and parentheses without end are an error, not a full stack") {
+  CHECK(error_of("module @m attributes {a = " + std::string(100000, '[') + "} {}")
+            .starts_with("net.mz:1:43: error: lists are nested too deeply\n"));
+  CHECK(error_of("module @m { func @f() -> () " + std::string(100000, '{'))
+            .starts_with("net.mz:1:30: error: expected the name of an op, not '{'\n"));
+  CHECK(error_of("module @m { func @f(" + std::string(100000, '('))
+            .starts_with("net.mz:1:21: error: expected a parameter, '%name: type', not '('\n"));
+  CHECK(error_of("module " + std::string(100000, 'a')).size() < 500);
+}

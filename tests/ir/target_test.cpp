@@ -52,8 +52,14 @@ TEST_CASE("an unknown target is an error that lists the known ones") {
   CHECK_THROWS_WITH_AS(
       target_by_name("x86-64-v5"),
       "error: unknown target 'x86-64-v5'; did you mean 'x86-64-v2'?\nnote: known targets: "
-      "x86-64-v2, x86-64-v3, x86-64-v4, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, "
+      "native, x86-64-v2, x86-64-v3, x86-64-v4, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, "
+      "sm_103, "
       "sm_110, sm_120, sm_121",
       mezzo::UserError);
   CHECK_THROWS_AS(target_by_name(""), mezzo::UserError);
+  CHECK_THROWS_WITH_AS(
+      target_by_name("native"),
+      "error: target 'native' is not resolved: these are facts that only the back end can ask the "
+      "machine for\nnote: name a target, or let compile() or `mezzo` resolve it",
+      mezzo::UserError);
 }

@@ -117,7 +117,7 @@ TEST_CASE("other files are refused by their first bytes") {
   CHECK(error_of(idx(8, std::vector<uint32_t>(9, 1), "x")) ==
         "idx file with 9 axes, the most is 8");
   CHECK(error_of(idx(8, {0xffffffff, 0xffffffff, 0xffffffff}, "x")) ==
-        "shape 4294967295x4294967295x4294967295 has more than 2^62 elements");
+        "shape 4294967295x4294967295x4294967295 has more than 2^59 elements");
 }
 
 TEST_CASE("a missing idx file is named") {

@@ -148,7 +148,7 @@ TEST_CASE("a malformed header is an error that names its byte") {
   CHECK(error_of(npy("{'colour': 1}", "")) == "unknown key 'colour' in the header");
   CHECK(error_of(npy(header("'<f4'", "(-2,)"), "")) == "shape -2 has the negative length -2");
   CHECK(error_of(npy(header("'<f4'", "(4611686018427387904, 4)"), "")) ==
-        "shape 4611686018427387904x4 has more than 2^62 elements");
+        "shape 4611686018427387904x4 has more than 2^59 elements");
   CHECK(error_of(npy(header("'<f8'", "(99999999999999999999,)"), "")) ==
         "malformed header: a length in 'shape' is not a number");
 }
