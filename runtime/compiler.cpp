@@ -194,6 +194,7 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   out = {};
   ir::DebugOptions debug = options.debug;
   if (debug == ir::DebugOptions()) debug = ir::debug_options_from_environment(passes::pass_names());
+  debug.to = dump_folder(debug.to);
 
   keep_only(*module, find_function(*module, function));
   passes::Pipeline pipeline = build_pipeline(*module, find_function(*module, function), options);
@@ -228,7 +229,7 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   std::string rounding = module->attrs().get_string("rounding", "as-written");
   std::vector<StoredKernel> stored =
       load_kernels(kernels, KeyContext::here(rounding, context.target),
-                   {.disk = options.disk_cache, .pool = pool.get()});
+                   {.disk = options.disk_cache, .pool = options.background ? nullptr : pool.get()});
   count_sources(kernels, stored, debug.cache, out);
   out.timings.push_back({"kernels", milliseconds_since(generation)});
 
