@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo opt`: parse, verify, run passes, print. Without --passes and --pipeline the pipeline that
 // the module records is run, which is how a reproducer repeats a failure.
+#include <mezzo/codegen/llvm/support.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/parser.h>
 #include <mezzo/ir/printer.h>
@@ -55,6 +56,9 @@ int opt(const OptArguments& arguments) {
   std::unique_ptr<ir::Module> module = ir::parse(text, arguments.file);
   passes::Pipeline pipeline = chosen_pipeline(arguments, *module);
   passes::PassContext context;
+  // Passes know targets by name; only codegen knows this machine.
+  for (const passes::PipelineStep& step : pipeline)
+    if (step.options.get_string("target") == "native") context.target = codegen::native_target();
   passes::PipelineReport report =
       passes::run_pipeline(*module, pipeline, manager_options(arguments), context);
   for (const passes::Finding& finding : report.findings)
