@@ -11,7 +11,7 @@
 // After:
 //   func @loss(..., %count: tensor<i32>) -> tensor<f32> {
 //     %0 = sub %x, %y : tensor<4x3xf32>
-//     %1 = iota {axis = 0} : () -> tensor<4x1xi32>
+//     %1 = iota : tensor<4x1xi32>
 //     %2 = lt %1, %count : ...
 //     %3 = where %2, %0, 0 : ...
 //     %4 = sum %3 {axes = [0, 1]} : tensor<4x3xf32> -> tensor<f32>
