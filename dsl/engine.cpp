@@ -4,6 +4,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/interpreter.h>
 #include <mezzo/passes/pass_manager.h>
+#include <mezzo/runtime/files.h>
 
 #include <fmt/format.h>
 
@@ -30,6 +31,8 @@ class CompiledProgram : public Program {
     compile.loss_scale = options.loss_scale;
     compile.rounding = options.rounding;
     compile.threads = options.threads;
+    compile.debug = options.debug;
+    compile.background = options.background;
     executable_ = runtime::compile(std::move(module), function, compile, &report);
   }
   const ir::Function& function() const override { return executable_->function(); }
@@ -50,8 +53,13 @@ class InterpretedProgram : public Program {
       : module_(std::move(module)) {
     passes::Pipeline pipeline = passes::parse_pipeline(pipeline_text(options));
     if (!options.policy.empty()) passes::set_policy(pipeline, options.policy);
+    passes::ManagerOptions manager;
+    manager.debug = options.debug == ir::DebugOptions()
+                        ? ir::debug_options_from_environment(passes::pass_names())
+                        : options.debug;
+    manager.debug.to = runtime::dump_folder(manager.debug.to);
     passes::PassContext context;
-    passes::PipelineReport run = passes::run_pipeline(*module_, pipeline, {}, context);
+    passes::PipelineReport run = passes::run_pipeline(*module_, pipeline, manager, context);
     report.findings = std::move(run.findings);
     report.pipeline = passes::print_pipeline(pipeline);
     for (const passes::StepReport& step : run.steps) {

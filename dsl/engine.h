@@ -20,6 +20,8 @@ struct ProgramOptions {
   std::string loss_scale;  // options of the pass, or "off"
   std::string rounding = "excess";
   int threads = 0;
+  ir::DebugOptions debug = {};
+  bool background = false;  // compiled while other programs run
 };
 
 class Program {

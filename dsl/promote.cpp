@@ -54,7 +54,8 @@ ir::Value literal_value(Trace& trace, ir::OpKind kind, const Operand& operand, D
 
 ir::Value cast_to(Trace& trace, ir::Value value, DType dtype, ir::Location location) {
   if (value.dtype() == dtype) return value;
-  return trace.make(ir::OpKind::Cast, {value}, {}, location, {value.type().with(dtype)});
+  return trace.make(ir::OpKind::Cast, {value}, {{"reason", "promoted to the common type"}},
+                    location, {value.type().with(dtype)});
 }
 
 DType literal_type(Operand::Kind kind) {

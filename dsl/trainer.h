@@ -8,6 +8,7 @@
 #include <mezzo/dsl/device.h>
 #include <mezzo/dsl/optim.h>
 #include <mezzo/dsl/precision.h>
+#include <mezzo/ir/debug_options.h>
 
 #include <functional>
 #include <memory>
@@ -34,6 +35,8 @@ struct TrainerOptions {
   std::string rounding = "excess";
   /// 0: the default of the machine.
   int threads = 0;
+  /// What MEZZO_DEBUG asks for in a shell; the variable counts where this is empty.
+  ir::DebugOptions debug = {};
 };
 
 /// What one step did.

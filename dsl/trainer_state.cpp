@@ -31,27 +31,66 @@ TrainerState::TrainerState(TrainingDescription described) : description(std::mov
 }
 
 TrainerState::Built& TrainerState::step_program(const ir::Type& inputs, const ir::Type& targets) {
-  std::unique_ptr<Built>& built = steps_[key_of(inputs, targets)];
-  if (!built) {
-    built = build(trace_training(description, inputs, targets), "step",
-                  description.options.loss_scale.options(description.options.policy));
-    if (!main) main = built.get();
-  }
+  std::string key = key_of(inputs, targets);
+  std::unique_ptr<Built>& built = steps_[key];
+  if (built) return *built;
+  if (auto pending = pending_steps_.extract(key))
+    built = finish(std::move(pending.mapped()));
+  else
+    built = finish(start_step(inputs, targets, false));
+  if (!main) main = built.get();
   return *built;
 }
 
-TrainerState::Built& TrainerState::evaluation_program(const ir::Type& inputs,
-                                                      const ir::Type& targets) {
+void TrainerState::prepare_step(const ir::Type& inputs, const ir::Type& targets) {
+  std::string key = key_of(inputs, targets);
+  if (!steps_.count(key) && !pending_steps_.count(key))
+    pending_steps_.emplace(key, start_step(inputs, targets, true));
+}
+
+TrainerState::Pending TrainerState::start_step(const ir::Type& inputs, const ir::Type& targets,
+                                               bool background) {
+  return start(trace_training(description, inputs, targets), "step",
+               description.options.loss_scale.options(description.options.policy), background);
+}
+
+TrainerState::Built& TrainerState::loss_program(const ir::Type& inputs, const ir::Type& targets) {
   std::unique_ptr<Built>& built = evaluations_[key_of(inputs, targets)];
-  if (!built) built = build(trace_loss(description, inputs, targets), "loss", "off");
+  if (!built) built = finish(start(trace_loss(description, inputs, targets), "loss", "off", false));
   return *built;
 }
 
-std::unique_ptr<TrainerState::Built> TrainerState::build(TrainingModule traced,
-                                                         const std::string& function,
-                                                         const std::string& loss_scale) {
+TrainerState::Built& TrainerState::evaluation_program(const Dataset& data, int64_t count) {
+  int64_t batch = description.options.batch;
+  Built& full = loss_program(batch_type(data.inputs, batch), batch_type(data.targets, batch));
+  if (count == batch || !full.traced.count_name.empty()) return full;
+  return loss_program(batch_type(data.inputs, count), batch_type(data.targets, count));
+}
+
+TrainerState::Pending TrainerState::start(TrainingModule traced, const std::string& function,
+                                          const std::string& loss_scale, bool background) {
+  Pending pending;
+  pending.text = ir::print(*traced.module);
+  ProgramOptions options;
+  options.device = description.options.device;
+  options.policy = description.options.policy.name();
+  options.loss_scale = loss_scale;
+  options.rounding = description.options.rounding;
+  options.threads = description.options.threads;
+  options.debug = description.options.debug;
+  options.background = background;
+  pending.program = std::async(background ? std::launch::async : std::launch::deferred,
+                               [module = std::move(traced.module), function, options]() mutable {
+                                 return build_program(std::move(module), function, options);
+                               });
+  pending.traced = std::move(traced);
+  return pending;
+}
+
+std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
   auto built = std::make_unique<Built>();
-  built->text = ir::print(*traced.module);
+  TrainingModule& traced = pending.traced;
+  built->text = std::move(pending.text);
   std::map<std::string, std::shared_ptr<ParameterState>, std::less<>> parameters;
   for (const auto& parameter : traced.parameters) parameters[parameter->name] = parameter;
   for (const auto& [name, type] : traced.states) {
@@ -60,13 +99,7 @@ std::unique_ptr<TrainerState::Built> TrainerState::build(TrainingModule traced,
     if (name == "lr") state.set(0, description.optimizer.rate.constant());
     if (name == "rng") state.set_integer(0, static_cast<int64_t>(description.options.seed));
   }
-  ProgramOptions options;
-  options.device = description.options.device;
-  options.policy = description.options.policy.name();
-  options.loss_scale = loss_scale;
-  options.rounding = description.options.rounding;
-  options.threads = description.options.threads;
-  built->program = build_program(std::move(traced.module), function, options);
+  built->program = pending.program.get();
   built->traced = std::move(traced);
   report_findings(built->traced.findings);
   report_findings(built->program->report.findings);
@@ -86,11 +119,12 @@ std::unique_ptr<TrainerState::Built> TrainerState::build(TrainingModule traced,
   return built;
 }
 
-Array* TrainerState::state_of(const ir::Function& function, int index, const Built& built) {
-  if (index == 0) return const_cast<Array*>(&built.inputs);
-  if (index == 1) return const_cast<Array*>(&built.targets);
+Array* TrainerState::state_of(const ir::Function& function, int index, Built& built) {
+  if (index == 0) return &built.inputs;
+  if (index == 1) return &built.targets;
   ir::Value parameter = function.parameter(index);
   std::string name(parameter.name());
+  if (name == built.traced.count_name) return &built.count;
   auto found = states.find(name);
   if (found != states.end()) return &found->second;
   // Behind the traced parameters stands what the pass loss-scale added: the scale and the number of
@@ -195,6 +229,8 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
   if (options.shuffle)
     order = shuffled(size, description.options.seed, static_cast<uint64_t>(epoch));
   step_program(inputs, targets);  // compile times are no part of the epoch
+  if (steps * batch > size)
+    prepare_step(batch_type(data.inputs, size % batch), batch_type(data.targets, size % batch));
 
   EpochReport report;
   report.epoch = ++epoch;
@@ -242,14 +278,17 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
 }
 
 Evaluation TrainerState::evaluate(const Dataset& data) {
-  int64_t batch = batch_types(data).first.shape[0], size = data.size();
+  batch_types(data);  // checks
+  int64_t batch = description.options.batch, size = data.size();
   Evaluation total;
   for (int64_t first = 0; first < size; first += batch) {
     int64_t count = std::min(batch, size - first);
-    Built& built =
-        evaluation_program(batch_type(data.inputs, count), batch_type(data.targets, count));
-    std::vector<int64_t> rows(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) rows[static_cast<size_t>(i)] = first + i;
+    Built& built = evaluation_program(data, count);
+    built.count.set_integer(0, count);
+    // Padding repeats the last sample: numbers that the model can take.
+    std::vector<int64_t> rows(static_cast<size_t>(built.inputs.shape()[0]));
+    for (size_t i = 0; i < rows.size(); ++i)
+      rows[i] = std::min(first + static_cast<int64_t>(i), first + count - 1);
     gather_rows(data.inputs, rows, built.inputs);
     gather_rows(data.targets, rows, built.targets);
     auto [loss, metric] = run_loss(built);

@@ -8,6 +8,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/verdict.h>
 
+#include <future>
 #include <map>
 #include <memory>
 #include <set>
@@ -30,12 +31,17 @@ class TrainerState {
     /// Loss, metric and verdict, by place in the results; the rest are updates.
     std::vector<Array> results;
     Array inputs, targets;
+    Array count{ir::Type(i32, {})};  // of samples that are no padding
   };
 
   explicit TrainerState(TrainingDescription description);
 
   Built& step_program(const ir::Type& inputs, const ir::Type& targets);
-  Built& evaluation_program(const ir::Type& inputs, const ir::Type& targets);
+  /// Begins to compile a step in the background, for a later step_program.
+  void prepare_step(const ir::Type& inputs, const ir::Type& targets);
+  /// For batches of `data` with `count` samples: one program for all of them where padding can be
+  /// left out of the loss, else one a count.
+  Built& evaluation_program(const Dataset& data, int64_t count);
   /// Types of a full batch of `data`, or of all of it when there is less.
   std::pair<ir::Type, ir::Type> batch_types(const Dataset& data) const;
 
@@ -55,15 +61,25 @@ class TrainerState {
   int64_t taken = 0, skipped = 0, epoch = 0;
 
  private:
-  std::unique_ptr<Built> build(TrainingModule traced, const std::string& function,
-                               const std::string& loss_scale);
-  Array* state_of(const ir::Function& function, int index, const Built& built);
+  /// A program that is being compiled.
+  struct Pending {
+    TrainingModule traced;
+    std::string text;
+    std::future<std::unique_ptr<Program>> program;
+  };
+  Pending start(TrainingModule traced, const std::string& function, const std::string& loss_scale,
+                bool background);
+  std::unique_ptr<Built> finish(Pending pending);
+  Pending start_step(const ir::Type& inputs, const ir::Type& targets, bool background);
+  Built& loss_program(const ir::Type& inputs, const ir::Type& targets);
+  Array* state_of(const ir::Function& function, int index, Built& built);
   void run(Built& built);
   /// Counts the step and throws when training cannot go on.
   void judge(const Built& built, int32_t verdict, double scale_before, const StepResult& result);
   void report_findings(const std::vector<passes::Finding>& findings);
 
   std::map<std::string, std::unique_ptr<Built>> steps_, evaluations_;
+  std::map<std::string, Pending> pending_steps_;
   std::string scale_name_;  // of the state that is the loss scale
   int stuck_ = 0;           // skips in a row that did not lower the scale
   std::set<std::string> reported_;

@@ -6,6 +6,7 @@
 //              %hidden1.bias.v {state}, %t {state}, %lr {state}) -> (loss, accuracy, updates ...)
 #include <mezzo/dsl/training_module.h>
 
+#include <mezzo/dsl/batch_mask.h>
 #include <mezzo/dsl/metrics.h>
 #include <mezzo/ir/error.h>
 
@@ -209,6 +210,7 @@ TrainingModule trace_loss(const TrainingDescription& description, const ir::Type
   TrainingModule traced;
   Trace trace("evaluation", description.options.policy.storage());
   ir::Function* loss = trace_loss_into(trace, description, inputs, targets, traced);
+  traced.count_name = mask_batch(*loss).value_or("");
   traced.traced_parameters = loss->num_parameters();
   traced.findings = std::move(trace.findings);
   traced.module = trace.take_module();

@@ -25,6 +25,8 @@ struct TrainingModule {
   int traced_parameters = 0;  // of @step: what passes add stands behind
   int own_results = 0;        // loss and metrics; the verdict stands behind them
   bool has_metric = false;
+  /// Parameter that says how many samples of a batch count; empty when all do.
+  std::string count_name;
   std::vector<LabelRange> labels;
   std::vector<Trace::LayerCall> layers;
   std::vector<double> layer_flops;
@@ -34,7 +36,7 @@ struct TrainingModule {
 /// `@loss` and `@step`.
 TrainingModule trace_training(const TrainingDescription& description, const ir::Type& inputs,
                               const ir::Type& targets);
-/// `@loss` alone.
+/// `@loss` alone; it takes fewer samples than a batch where padding can be left out.
 TrainingModule trace_loss(const TrainingDescription& description, const ir::Type& inputs,
                           const ir::Type& targets);
 

@@ -183,7 +183,7 @@ void ReverseSweep::start(Value loss, Value seed) {
     if (seed.shape().rank() != 0 || !is_float(seed.dtype()))
       throw UserError(place_->location(),
                       "gradient: the seed must be a float scalar, not " + to_string(seed.type()));
-    seed = builder_.cast(seed, loss.dtype());
+    seed = builder_.cast(seed, loss.dtype(), "the seed has the type of the loss");
   }
   if (made) mark(seed, loss);
   parts_[loss.def()].push_back({tape_.size(), 0, seed});
@@ -353,7 +353,7 @@ void expand(Op* gradient, PassContext& context) {
       Builder builder(gradient);
       if (inner.op()) builder.derive_from(inner.op());
       builder.set_role("backward");
-      inner = builder.cast(inner, outer.dtype());
+      inner = builder.cast(inner, outer.dtype(), "gradients are f32");
     } else {
       inner = zero_gradient(gradient, index, gradient->operand(static_cast<int>(wrt[i])), context);
       without_path.push_back(inner);

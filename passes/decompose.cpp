@@ -9,11 +9,11 @@
 //   }
 // after:
 //   func @f(%x: tensor<2x4xf16>) -> tensor<2xf16> {
-//     %0 = cast %x : tensor<2x4xf16> -> tensor<2x4xf32>
+//     %0 = cast %x {reason = "decomposed in f32"} : tensor<2x4xf16> -> tensor<2x4xf32>
 //     %1 = sum %0 {axes = [1]} : tensor<2x4xf32> -> tensor<2xf32>
 //     %2 = constant {value = 4.0} : tensor<f32>
 //     %3 = div %1, %2 : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
-//     %4 = cast %3 : tensor<2xf32> -> tensor<2xf16>
+//     %4 = cast %3 {reason = "decomposed in f32, rounded once"} : tensor<2xf32> -> tensor<2xf16>
 //     return %4 : tensor<2xf16>
 //   }
 #include <mezzo/passes/decompose.h>

@@ -12,12 +12,16 @@ using ir::Shape;
 using ir::Type;
 using ir::Value;
 
+/// Reasons of the casts at the edges of a decomposition.
+inline constexpr const char* kWide = "decomposed in f32";
+inline constexpr const char* kRounded = "decomposed in f32, rounded once";
+
 struct Parts {
   ir::Builder& builder;
 
   /// f32 for 16-bit values, others as they are.
   Value widen(Value value) {
-    return ir::is_16bit(value.dtype()) ? builder.cast(value, DType::F32) : value;
+    return ir::is_16bit(value.dtype()) ? builder.cast(value, DType::F32, kWide) : value;
   }
   Value make(OpKind kind, std::initializer_list<Value> operands, ir::Attrs attrs = {}) {
     return builder.make(kind, operands, std::move(attrs));
@@ -28,7 +32,8 @@ struct Parts {
   }
   /// The same scalar of a named type.
   Value scalar(DType dtype, double value) { return builder.constant(Type(dtype, Shape()), value); }
-  Value cast(Value value, DType dtype) { return builder.cast(value, dtype); }
+  /// The value in `dtype`, which the decomposed op gives.
+  Value narrow(Value value, DType dtype) { return builder.cast(value, dtype, kRounded); }
 };
 
 }  // namespace mezzo::passes

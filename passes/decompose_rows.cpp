@@ -85,7 +85,7 @@ std::vector<int64_t> all_axes(Value value) {
 /// The number of labels that count, at least 1, in the type of `like`: exact up to 2^24 labels in
 /// f32.
 Value label_count(Parts& parts, Value counted, Value like) {
-  Value ones = parts.builder.cast(counted, like.dtype());
+  Value ones = parts.builder.cast(counted, like.dtype(), "labels that count are added up");
   Value count = parts.builder.sum(ones, all_axes(ones));
   return parts.make(OpKind::Maximum, {count, parts.scalar(like, 1)});
 }
@@ -101,21 +101,21 @@ std::vector<Value> decompose_mean(const Composite& op, ir::Builder& builder) {
   Value sum = builder.sum(x, axes, op.bool_attr("keepdims"));
   // No elements: 0 / 0 is the NaN that a mean of nothing is.
   Value mean = parts.make(OpKind::Div, {sum, parts.scalar(x, count)});
-  return {builder.cast(mean, op.operand(0).dtype())};
+  return {parts.narrow(mean, op.operand(0).dtype())};
 }
 
 std::vector<Value> decompose_softmax(const Composite& op, ir::Builder& builder) {
   if (is_empty(op.operand(0))) return {builder.constant(op.operand(0).type(), 0)};
   Parts parts{builder};
   Rows rows = shift_rows(parts, parts.widen(op.operand(0)), op.int_attr("axis"));
-  return {builder.cast(parts.make(OpKind::Div, {rows.exp, rows.total}), op.operand(0).dtype())};
+  return {parts.narrow(parts.make(OpKind::Div, {rows.exp, rows.total}), op.operand(0).dtype())};
 }
 
 std::vector<Value> decompose_log_softmax(const Composite& op, ir::Builder& builder) {
   if (is_empty(op.operand(0))) return {builder.constant(op.operand(0).type(), 0)};
   Parts parts{builder};
   Rows rows = shift_rows(parts, parts.widen(op.operand(0)), op.int_attr("axis"));
-  return {builder.cast(log_probabilities(parts, rows), op.operand(0).dtype())};
+  return {parts.narrow(log_probabilities(parts, rows), op.operand(0).dtype())};
 }
 
 /// dx = (dy - sum(dy * y)) * y; a cotangent of 0 gives 0 even where y is NaN.
@@ -124,7 +124,7 @@ std::vector<Value> decompose_softmax_grad(const Composite& op, ir::Builder& buil
   Value y = parts.widen(op.operand(0)), dy = parts.widen(op.operand(1));
   Value sum = builder.sum(parts.make(OpKind::Mul0, {dy, y}), {op.int_attr("axis")}, true);
   Value dx = parts.make(OpKind::Mul0, {parts.make(OpKind::Sub, {dy, sum}), y});
-  return {builder.cast(dx, op.operand(0).dtype())};
+  return {parts.narrow(dx, op.operand(0).dtype())};
 }
 
 /// dx = dy - sum(dy) * exp(y), and 0 in rows of -inf alone.
@@ -139,7 +139,7 @@ std::vector<Value> decompose_log_softmax_grad(const Composite& op, ir::Builder& 
   Value dead = parts.make(OpKind::Eq, {top, parts.scalar(y, -kInfinity)});
   Value dx =
       parts.make(OpKind::Where, {dead, parts.scalar(y, 0), parts.make(OpKind::Sub, {dy, spread})});
-  return {builder.cast(dx, op.operand(0).dtype())};
+  return {parts.narrow(dx, op.operand(0).dtype())};
 }
 
 std::vector<Value> decompose_cross_entropy(const Composite& op, ir::Builder& builder) {
@@ -169,7 +169,7 @@ std::vector<Value> decompose_cross_entropy(const Composite& op, ir::Builder& bui
     loss = builder.sum(loss, all_axes(loss));
   if (reduce == "mean")
     loss = parts.make(OpKind::Div, {loss, label_count(parts, targets.counted, x)});
-  return {builder.cast(loss, op.operand(0).dtype())};
+  return {parts.narrow(loss, op.operand(0).dtype())};
 }
 
 /// dlogits = g * (softmax - target), target (1 - e) at the label plus e / classes everywhere; 0 in
@@ -193,7 +193,7 @@ std::vector<Value> decompose_cross_entropy_grad(const Composite& op, ir::Builder
                           {targets.counted, parts.make(OpKind::LogicalNot, {rows.dead})});
   Value row_g = parts.make(OpKind::Where, {live, g, parts.scalar(x, 0)});
   Value dx = parts.make(OpKind::Mul0, {row_g, parts.make(OpKind::Sub, {p, target})});
-  return {builder.cast(dx, op.operand(0).dtype())};
+  return {parts.narrow(dx, op.operand(0).dtype())};
 }
 
 }  // namespace mezzo::passes

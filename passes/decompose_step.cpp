@@ -10,6 +10,8 @@ namespace mezzo::passes {
 
 namespace {
 
+constexpr const char* kOnce = "scalars of a step are formed in f64, rounded once";
+
 /// `now` if `ok` (or if there is none), else `before`.
 Value commit(Parts& parts, Value ok, Value now, Value before) {
   return ok ? parts.make(OpKind::Where, {ok, now, before}) : now;
@@ -17,7 +19,7 @@ Value commit(Parts& parts, Value ok, Value now, Value before) {
 
 /// The old parameter in the type of its gradient.
 Value master(Parts& parts, const Composite& op) {
-  return parts.cast(op.operand(0), op.operand(1).dtype());
+  return parts.builder.cast(op.operand(0), op.operand(1).dtype(), "updated in f32");
 }
 
 /// 1 - beta^t as -expm1(t * log(beta)): no cancellation while beta^t is near 1. beta = 0 gives 1.
@@ -40,7 +42,7 @@ std::vector<Value> decompose_sgd(const Composite& op, ir::Builder& builder) {
   Parts parts{builder};
   double momentum = op.float_attr("momentum"), decay = op.float_attr("weight_decay");
   Value w = master(parts, op), g = op.operand(1);
-  Value lr = parts.cast(op.operand(2), g.dtype());
+  Value lr = builder.cast(op.operand(2), g.dtype(), "updated in f32");
   size_t fixed = momentum != 0 ? 4 : 3;
   Value ok = op.has(fixed) ? op.operand(fixed) : Value();
   if (decay != 0)
@@ -54,7 +56,7 @@ std::vector<Value> decompose_sgd(const Composite& op, ir::Builder& builder) {
                : velocity;
   }
   Value next = parts.make(OpKind::Sub, {w, parts.make(OpKind::Mul, {step, lr})});
-  next = parts.cast(next, op.operand(0).dtype());
+  next = parts.narrow(next, op.operand(0).dtype());
   std::vector<Value> results = {commit(parts, ok, next, op.operand(0))};
   if (velocity) results.push_back(commit(parts, ok, velocity, op.operand(3)));
   return results;
@@ -68,11 +70,12 @@ std::vector<Value> decompose_adam(const Composite& op, ir::Builder& builder) {
   Value w = master(parts, op), g = op.operand(1), m = op.operand(2), v = op.operand(3);
   Value ok = op.has(6) ? op.operand(6) : Value();
   // Scalars of the step, in f64.
-  Value t = parts.cast(op.operand(4), DType::F64), lr = parts.cast(op.operand(5), DType::F64);
+  Value t = builder.cast(op.operand(4), DType::F64, kOnce);
+  Value lr = builder.cast(op.operand(5), DType::F64, kOnce);
   Value rate = parts.make(OpKind::Div, {lr, bias_correction(parts, t, beta1)});
   Value root = parts.make(OpKind::Sqrt, {bias_correction(parts, t, beta2)});
-  rate = parts.cast(rate, g.dtype());
-  root = parts.cast(root, g.dtype());
+  rate = builder.cast(rate, g.dtype(), kOnce);
+  root = builder.cast(root, g.dtype(), kOnce);
   // Elements.
   Value m1 = average(parts, m, g, beta1);
   Value v1 = average(parts, v, parts.make(OpKind::Square, {g}), beta2);
@@ -81,10 +84,10 @@ std::vector<Value> decompose_adam(const Composite& op, ir::Builder& builder) {
   Value step = parts.make(OpKind::Mul, {parts.make(OpKind::Div, {m1, denominator}), rate});
   if (decay != 0) {
     Value shrink = parts.make(OpKind::Mul, {lr, parts.scalar(DType::F64, decay)});
-    shrink = parts.cast(shrink, g.dtype());
+    shrink = builder.cast(shrink, g.dtype(), kOnce);
     step = parts.make(OpKind::Add, {step, parts.make(OpKind::Mul, {w, shrink})});
   }
-  Value next = parts.cast(parts.make(OpKind::Sub, {w, step}), op.operand(0).dtype());
+  Value next = parts.narrow(parts.make(OpKind::Sub, {w, step}), op.operand(0).dtype());
   return {commit(parts, ok, next, op.operand(0)), commit(parts, ok, m1, m),
           commit(parts, ok, v1, v)};
 }

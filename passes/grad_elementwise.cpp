@@ -206,7 +206,7 @@ void grad_where(GradContext& c) {
 }
 
 void grad_cast(GradContext& c) {
-  c.accumulate(0, c.builder.cast(c.cotangent(), c.operand(0).dtype()));
+  c.accumulate(0, c.builder.cast(c.cotangent(), c.operand(0).dtype(), "gradient of a cast"));
 }
 
 }  // namespace mezzo::passes

@@ -122,9 +122,9 @@ void grad_mean(GradContext& c) {
   double count = 1;
   for (int64_t axis : axes) count *= static_cast<double>(x.shape()[static_cast<int>(axis)]);
   DType wide = x.dtype() == DType::F64 ? DType::F64 : DType::F32;
-  Value g = c.builder.cast(c.cotangent(), wide);
+  Value g = c.builder.cast(c.cotangent(), wide, "a mean divides in f32");
   g = c.make(OpKind::Div, {g, c.scalar(wide, count)});
-  g = with_kept_axes(c, c.builder.cast(g, x.dtype()), axes);
+  g = with_kept_axes(c, c.builder.cast(g, x.dtype(), "a mean divides in f32"), axes);
   c.accumulate(0, c.builder.broadcast_to(g, x.shape()));
 }
 
@@ -154,7 +154,7 @@ Value flatten_rows(GradContext& c, Value value) {
 void grad_matmul(GradContext& c) {
   Value a = c.operand(0), b = c.operand(1);
   bool ta = c.op().bool_attr("transpose_a"), tb = c.op().bool_attr("transpose_b");
-  Value g = c.builder.cast(c.cotangent(), a.dtype());
+  Value g = c.builder.cast(c.cotangent(), a.dtype(), "cotangent of a product with f32 result");
   if (c.wants(0)) c.accumulate(0, ta ? matmul(c, b, g, tb, true) : matmul(c, g, b, false, !tb));
   if (!c.wants(1)) return;
   // One product over all rows instead of a product for each batch and a sum.

@@ -113,7 +113,8 @@ void seed_gradient(Op* gradient, Value scale) {
   if (gradient->bool_attr("seed")) {
     Builder builder(gradient);
     builder.set_location(gradient->location());
-    Value factor = builder.cast(scale, operands.back().dtype());
+    Value factor =
+        builder.cast(scale, operands.back().dtype(), "the scale in the type of the seed");
     operands.back() = builder.make(OpKind::Mul, {operands.back(), factor});
   } else {
     operands.push_back(scale);
@@ -134,7 +135,7 @@ void unscale_gradients(Op* gradient, Value scale, Value& inverse, NameScope& nam
       inverse = builder.make(OpKind::Reciprocal, {scale});
       inverse.set_name(names.fresh("inv"));
     }
-    Value factor = builder.cast(inverse, scaled.dtype());
+    Value factor = builder.cast(inverse, scaled.dtype(), "the scale in the type of the gradient");
     Value unscaled = builder.make(OpKind::Mul, {scaled, factor});
     scaled.replace_all_uses_with(unscaled);  // the new op's own use too
     unscaled.op()->set_operand(0, scaled);

@@ -27,6 +27,8 @@ using namespace ir;
 
 namespace {
 
+constexpr const char* kExcess = "excess keeps f32 until a value is stored";
+
 /// Ops whose 16-bit results may be kept in f32: they compute in f32 anyway. A clone that
 /// `recompute` made repeats the rounding of its original; copies of views and casts that `fuse`
 /// made are never stored anywhere.
@@ -100,7 +102,7 @@ class Widener {
       for (Value operand : op.operands()) {
         Value now = latest(operand);
         if (is_float(now.dtype()) && op.kind() != OpKind::Matmul)
-          now = builder.cast(now, predicate ? DType::F32 : dtype);
+          now = builder.cast(now, predicate ? DType::F32 : dtype, kExcess);
         operands.push_back(now);
       }
       value = make_like(op, operands, dtype, builder);

@@ -212,6 +212,7 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   out = {};
   ir::DebugOptions debug = options.debug;
   if (debug == ir::DebugOptions()) debug = ir::debug_options_from_environment(passes::pass_names());
+  debug.to = dump_folder(debug.to);
 
   warn_of_words(debug);
 
@@ -248,7 +249,7 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   std::string rounding = module->attrs().get_string("rounding", "as-written");
   std::vector<StoredKernel> stored =
       load_kernels(kernels, KeyContext::here(rounding, context.target),
-                   {.disk = options.disk_cache, .pool = pool.get()});
+                   {.disk = options.disk_cache, .pool = options.background ? nullptr : pool.get()});
   count_sources(kernels, stored, debug.cache, out);
   out.timings.push_back({"kernels", milliseconds_since(generation)});
 

@@ -32,6 +32,8 @@ struct CompileOptions {
   int threads = 0;
   /// Look kernels up in the disk cache and store them there.
   bool disk_cache = true;
+  /// Generate code on the calling thread alone, so that running programs keep the pool.
+  bool background = false;
   ir::DebugOptions debug = {};
 };
 

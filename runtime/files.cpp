@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cerrno>
 #include <fcntl.h>
+#include <map>
+#include <mutex>
 #include <string>
 #include <sys/stat.h>
 #include <system_error>
@@ -82,6 +84,15 @@ void write_file(const std::filesystem::path& path,
   if (closed != 0) fail(path, "write", errno);
   if (::rename(name.c_str(), path.c_str()) != 0) fail(path, "write", errno);
   file.temporary.clear();
+}
+
+std::string dump_folder(const std::string& folder) {
+  if (folder.empty()) return "";
+  static std::mutex mutex;
+  static std::map<std::string, int> runs;
+  std::lock_guard lock(mutex);
+  int run = ++runs[folder];
+  return run == 1 ? folder : (std::filesystem::path(folder) / std::to_string(run)).string();
 }
 
 }  // namespace mezzo::runtime

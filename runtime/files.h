@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace mezzo::runtime {
@@ -19,5 +20,10 @@ enum class Sync { No, Yes };
 /// renames; throws UserError `PATH: cannot write: REASON` and leaves what was there before.
 void write_file(const std::filesystem::path& path,
                 std::initializer_list<std::span<const std::byte>> parts, Sync sync = Sync::No);
+
+/// Where the dumps of one compilation go: `folder` itself for the first of this process,
+/// `folder/2`, `folder/3` ... for the next, so that none overwrites another. Empty for an empty
+/// name.
+std::string dump_folder(const std::string& folder);
 
 }  // namespace mezzo::runtime
