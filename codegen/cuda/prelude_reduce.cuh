@@ -84,13 +84,19 @@ struct First {
   }
 };
 
-// The accumulators of the lanes of a thread as one, by halves.
+// The accumulators of the lanes of a thread as one, by halves. The number of each half is a
+// template argument: a loop over halves is not always unrolled, and the array then lies in memory.
+template <class Op, int Half, int V, class T>
+DEVICE void fold_onto(T (&x)[V]) {
+  if constexpr (Half > 0) {
+#pragma unroll
+    for (int j = 0; j < Half; ++j) x[j] = Op::of(x[j], x[j + Half]);
+    fold_onto<Op, Half / 2>(x);
+  }
+}
 template <class Op, int V, class T>
 DEVICE T fold(T (&x)[V]) {
-#pragma unroll
-  for (int half = V / 2; half > 0; half /= 2)
-#pragma unroll
-    for (int j = 0; j < half; ++j) x[j] = Op::of(x[j], x[j + half]);
+  fold_onto<Op, V / 2>(x);
   return x[0];
 }
 
