@@ -25,7 +25,6 @@ DEVICE double shuffle(double x, int step) {
   const int high = __shfl_xor_sync(0xFFFFFFFFu, __double2hiint(x), step);
   return __hiloint2double(high, low);
 }
-DEVICE u8 shuffle(u8 x, int step) { return (u8)shuffle((i32)x, step); }
 
 struct Add {
   DEVICE float of(float x, float y) { return x + y; }
