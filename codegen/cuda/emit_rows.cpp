@@ -37,7 +37,8 @@ struct Reduction {
 
 Reduction reduction_of(const ir::Op& op) {
   const DType dtype = op.operand(0).dtype();
-  const std::string type(compute_type_name(dtype));
+  // Bytes are folded as words: machine code for bytes packs and unpacks them at every step.
+  const std::string type(compute_type_name(dtype == DType::U8 ? DType::I32 : dtype));
   switch (op.kind()) {
     case OpKind::Sum:
       return {&op, "Add", ir::is_float(dtype) ? type : "i64", "0"};
@@ -52,12 +53,12 @@ Reduction reduction_of(const ir::Op& op) {
     const double infinity = std::numeric_limits<double>::infinity();
     out.initial = literal(dtype, largest ? -infinity : infinity);
   } else {
-    const int64_t bits = ir::byte_size(dtype) * 8;
-    const int64_t top = dtype == DType::U8 ? 255
-                        : bits == 64       ? std::numeric_limits<int64_t>::max()
-                                           : (int64_t{1} << (bits - 1)) - 1;
-    const int64_t bottom = dtype == DType::U8 ? 0 : -top - 1;
-    out.initial = integer_literal(dtype, largest ? bottom : top);
+    const bool bytes = dtype == DType::U8;
+    const int64_t top = bytes                 ? 255
+                        : dtype == DType::I64 ? std::numeric_limits<int64_t>::max()
+                                              : std::numeric_limits<int32_t>::max();
+    const int64_t bottom = bytes ? 0 : -top - 1;
+    out.initial = integer_literal(bytes ? DType::I32 : dtype, largest ? bottom : top);
   }
   return out;
 }
@@ -152,8 +153,8 @@ class RowsEmitter {
     return fmt::format("for (u32 it = 0; it < {}; ++it)", iterations_);
   }
   std::string first_column() const {
-    return fmt::format("const {0} c = (({0})it * {1} + t) * {2};", region_->index_type(), threads_,
-                       lanes_);
+    return fmt::format("const {} c = ({} * {} + t) * {};", region_->index_type(),
+                       region_->wide() ? "(u64)it" : "it", threads_, lanes_);
   }
   TextIndex element() const {
     return {

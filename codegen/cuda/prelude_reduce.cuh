@@ -25,7 +25,6 @@ DEVICE double shuffle(double x, int step) {
   const int high = __shfl_xor_sync(0xFFFFFFFFu, __double2hiint(x), step);
   return __hiloint2double(high, low);
 }
-DEVICE u8 shuffle(u8 x, int step) { return (u8)shuffle((i32)x, step); }
 
 struct Add {
   DEVICE float of(float x, float y) { return x + y; }
@@ -84,13 +83,19 @@ struct First {
   }
 };
 
-// The accumulators of the lanes of a thread as one, by halves.
+// The accumulators of the lanes of a thread as one, by halves. The number of each half is a
+// template argument: a loop over halves is not always unrolled, and the array then lies in memory.
+template <class Op, int Half, int V, class T>
+DEVICE void fold_onto(T (&x)[V]) {
+  if constexpr (Half > 0) {
+#pragma unroll
+    for (int j = 0; j < Half; ++j) x[j] = Op::of(x[j], x[j + Half]);
+    fold_onto<Op, Half / 2>(x);
+  }
+}
 template <class Op, int V, class T>
 DEVICE T fold(T (&x)[V]) {
-#pragma unroll
-  for (int half = V / 2; half > 0; half /= 2)
-#pragma unroll
-    for (int j = 0; j < half; ++j) x[j] = Op::of(x[j], x[j + half]);
+  fold_onto<Op, V / 2>(x);
   return x[0];
 }
 

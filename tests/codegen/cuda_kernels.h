@@ -22,6 +22,11 @@ inline void plan_for(ir::Module& module, const std::string& target) {
   passes::plan_kernels(module, context);
 }
 
+/// The pipeline `infer` for a target: of any traced module, down to planned kernels. `rounding` is
+/// `as-written` or `excess`.
+void compile_passes(ir::Module& module, const std::string& target,
+                    const std::string& rounding = "as-written");
+
 inline std::vector<const ir::Op*> kernels_of(const ir::Module& module) {
   std::vector<const ir::Op*> kernels;
   for (const auto& function : module.functions())

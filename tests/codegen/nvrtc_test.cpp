@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random kernels through NVRTC for two architectures: all compile, nothing spills, vectors are
-// accesses of 16 bytes. Nothing is executed, so no GPU is needed; where there is no NVRTC the cases
-// are skipped.
+// Kernels through NVRTC for two architectures: every row of the op table, random regions and random
+// graphs. All compile without a warning, nothing spills, vectors are accesses of 16 bytes. Nothing
+// is executed, so no GPU is needed; where there is no NVRTC the cases are skipped.
+// MEZZO_FUZZ_GRAPHS: random graphs, and random regions of each family (default 25).
 #include <mezzo/codegen/cuda/nvrtc.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/plan.h>
+#include <support/random_graph.h>
 #include <support/random_region.h>
 #include <support/skip.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
-#include <algorithm>
+#include <codegen/cuda_cases.h>
 #include <codegen/cuda_kernels.h>
-#include <cstdio>
-#include <span>
+#include <codegen/cuda_listing.h>
+#include <cstdlib>
+#include <map>
+#include <set>
 
 namespace mezzo::test {
 namespace {
@@ -22,13 +28,19 @@ using codegen::CudaBinary;
 using codegen::CudaSource;
 
 constexpr const char* kArchitectures[] = {"sm_80", "sm_90"};
-constexpr int kRegions = 10;
 
 bool missing() {
   std::string reason;
   if (codegen::nvrtc_available(&reason)) return false;
   skip_case(reason);
   return true;
+}
+
+constexpr int kGraphs = 25;
+
+int graphs_wanted() {
+  const char* text = std::getenv("MEZZO_FUZZ_GRAPHS");
+  return text ? std::max(1, std::atoi(text)) : kGraphs;
 }
 
 int count(const std::string& text, const std::string& part) {
@@ -41,49 +53,119 @@ CudaBinary compile(const std::vector<CudaSource>& kernels, const std::string& ar
   return codegen::compile_cuda(codegen::cuda_program(kernels), arch);
 }
 
+/// Every kernel of the cases; one that no family of the CUDA back end takes fails the test.
+void add_kernels(const std::vector<CudaCase>& cases, const std::string& arch,
+                 std::vector<CudaKernel>& kernels, std::set<ir::OpKind>& seen) {
+  for (const CudaCase& each : cases) {
+    INFO(each.name);
+    std::unique_ptr<ir::Module> module = each.module->clone();
+    plan_for(*module, arch);
+    const std::vector<const ir::Op*> found = kernels_of(*module);
+    CHECK_FALSE(found.empty());
+    for (const ir::Op* kernel : found) {
+      REQUIRE(codegen::can_emit_cuda(*kernel));
+      for (const ir::Op& op : *kernel->body()) seen.insert(op.kind());
+      kernels.push_back(
+          emit_for_test(*kernel, arch, each.name, "k" + std::to_string(kernels.size())));
+    }
+  }
+}
+
+/// One case in `share` for each architecture, all where random graphs are many; which one moves
+/// along with every `share` cases, so that a row of three shapes is not always tried in the same.
+void check_cases(const char* name, const std::vector<CudaCase>& cases, size_t share) {
+  if (graphs_wanted() > kGraphs) share = 1;
+  for (size_t a = 0; a < std::size(kArchitectures); ++a) {
+    const char* arch = kArchitectures[a];
+    std::vector<CudaKernel> all, kernels;
+    std::set<ir::OpKind> seen;
+    add_kernels(cases, arch, all, seen);
+    CHECK(all.size() >= cases.size());
+    for (size_t i = 0; i < all.size(); ++i)
+      if ((i + i / share + a) % share == 0) kernels.push_back(std::move(all[i]));
+    ListingSummary summary;
+    check_compiled(kernels, arch, summary);
+    print_summary(name, arch, summary);
+  }
+}
+
+TEST_CASE("every row of the op table is held by a kernel or named as served elsewhere") {
+  std::vector<CudaKernel> kernels;
+  std::set<ir::OpKind> seen, elsewhere;
+  for (auto* cases : {&elementwise_cases, &movement_cases, &reduction_cases, &wide_cases})
+    add_kernels(cases(), "sm_90", kernels, seen);
+  for (const auto& [kind, reason] : rows_elsewhere()) {
+    elsewhere.insert(kind);
+    CHECK_MESSAGE(!seen.contains(kind), std::string(ir::to_string(kind)),
+                  " is held by a kernel, not ", reason);
+  }
+  for (const ir::OpInfo& info : ir::all_ops())
+    if (info.op_class != ir::OpClass::Composite)  // taken apart before fusion
+      CHECK_MESSAGE(seen.contains(info.kind) != elsewhere.contains(info.kind),
+                    std::string(info.name), " is held by no CUDA kernel");
+}
+
+TEST_CASE("every elementwise row compiles for both architectures in every element type") {
+  if (missing()) return;
+  check_cases("elementwise rows", elementwise_cases(), 3);
+}
+
+TEST_CASE("views, pad, iota, random numbers and index checks compile for both architectures") {
+  if (missing()) return;
+  check_cases("movement", movement_cases(), 2);
+}
+
+TEST_CASE("every reduction compiles for both architectures in every element type") {
+  if (missing()) return;
+  check_cases("reductions", reduction_cases(), 3);
+}
+
+TEST_CASE("tensors of more than 2^31 elements have indices of 64 bits, others have not") {
+  for (const CudaCase& each : wide_cases()) {
+    INFO(each.name);
+    plan_for(*each.module, "sm_90");
+    for (const ir::Op* kernel : kernels_of(*each.module)) {
+      const CudaKernel wide = emit_for_test(*kernel, "sm_90", each.name, "k0");
+      CHECK(wide.source.text.find("const u64 ") != std::string::npos);
+    }
+  }
+  for (const CudaCase& each : movement_cases()) {
+    if (each.name.find("random") != std::string::npos || each.name.find("dropout") == 0) continue;
+    INFO(each.name);
+    plan_for(*each.module, "sm_90");
+    for (const ir::Op* kernel : kernels_of(*each.module))
+      CHECK(emit_for_test(*kernel, "sm_90", each.name, "k0").source.text.find("u64") ==
+            std::string::npos);
+  }
+  if (missing()) return;
+  check_cases("more than 2^31 elements", wide_cases(), 1);
+}
+
+/// Every kernel is a program of its own, as `mezzo build` makes them; between two of them a trivial
+/// one is compiled, so that both see the same load of the machine.
 void check_family(RegionFamily family, const char* name) {
+  fmt::print("{:6} {:24} {:>9} {:>6} {:>5} {:>12}  {:24} {}\n", "arch", "kernel", "registers",
+             "spills", "stack", "instructions", "loads x bytes", "stores x bytes");
   for (const char* arch : kArchitectures) {
-    std::vector<CudaSource> kernels;
-    const ir::Target target = ir::target_by_name(arch);
-    for (int seed = 0; seed < kRegions; ++seed) {
+    ListingSummary summary;
+    std::vector<double> times, trivial;
+    for (int seed = 0; seed < graphs_wanted(); ++seed) {
       std::unique_ptr<ir::Module> module = random_region(family, static_cast<uint64_t>(seed));
       plan_for(*module, arch);
-      for (const ir::Op* kernel : kernels_of(*module))
-        if (codegen::can_emit_cuda(*kernel))
-          kernels.push_back(
-              codegen::emit_cuda_kernel(*kernel, target, "k" + std::to_string(kernels.size())));
-    }
-    CHECK(kernels.size() >= kRegions);
-    const double trivial =
-        codegen::compile_cuda("extern \"C\" __global__ void k() {}", arch).milliseconds;
-    double total = 0;
-    int vectors = 0, most_registers = 0;
-    for (size_t first = 0; first < kernels.size(); first += codegen::kMaxKernelsPerProgram) {
-      const size_t size = std::min(codegen::kMaxKernelsPerProgram, kernels.size() - first);
-      const CudaBinary binary = codegen::compile_cuda(
-          codegen::cuda_program(std::span(kernels).subspan(first, size)), arch);
-      total += binary.milliseconds;
-      vectors += count(binary.ptx, "ld.global.v4") + count(binary.ptx, "ld.global.nc.v4");
-      CHECK(
-          binary.cubin.starts_with("\x7f"
-                                   "ELF"));
-      REQUIRE(binary.kernels.size() == size);
-      for (const codegen::KernelResources& kernel : binary.kernels) {
-        INFO(arch << " " << kernel.entry);
-        CHECK(kernel.registers > 0);
-        CHECK(kernel.registers <= 255);
-        CHECK(kernel.spill_store_bytes == 0);
-        CHECK(kernel.spill_load_bytes == 0);
-        CHECK(kernel.stack_bytes == 0);
-        most_registers = std::max(most_registers, kernel.registers);
+      for (const ir::Op* kernel : kernels_of(*module)) {
+        if (!codegen::can_emit_cuda(*kernel)) continue;
+        const double before = summary.milliseconds;
+        check_compiled({emit_for_test(*kernel, arch, fmt::format("{} {}", name, seed), "k0")}, arch,
+                       summary, true);
+        times.push_back(summary.milliseconds - before);
+        trivial.push_back(
+            codegen::compile_cuda("extern \"C\" __global__ void k() {}", arch).milliseconds);
       }
     }
-    CHECK(vectors > 0);
-    std::printf(
-        "%s, %s: %zu kernels in %.0f ms (%.1f ms each; an empty one %.1f ms), at most %d "
-        "registers\n",
-        name, arch, kernels.size(), total, total / static_cast<double>(kernels.size()), trivial,
-        most_registers);
+    CHECK(times.size() >= static_cast<size_t>(graphs_wanted()));
+    print_summary(name, arch, summary);
+    fmt::print("{}, {}: {:.1f} ms a kernel, {:.1f} ms a trivial one (medians of {})\n", name, arch,
+               median(times), median(trivial), times.size());
   }
 }
 
@@ -95,6 +177,32 @@ TEST_CASE("random elementwise regions compile for both architectures without spi
 TEST_CASE("random rows regions compile for both architectures without spills") {
   if (missing()) return;
   check_family(RegionFamily::Rows, "rows");
+}
+
+TEST_CASE("kernels of random graphs compile for both architectures without spills") {
+  if (missing()) return;
+  for (const char* arch : kArchitectures) {
+    std::vector<CudaKernel> kernels;
+    std::map<std::string, int> others;
+    for (int seed = 1; seed <= graphs_wanted(); ++seed) {
+      std::unique_ptr<ir::Module> module = random_graph(static_cast<uint64_t>(seed));
+      compile_passes(*module, arch);
+      for (const ir::Op* kernel : kernels_of(*module))
+        if (codegen::can_emit_cuda(*kernel))
+          kernels.push_back(emit_for_test(*kernel, arch,
+                                          fmt::format("graph {} @{}", seed, kernel->kernel_name()),
+                                          "k" + std::to_string(kernels.size())));
+        else
+          ++others[ir::to_string(ir::family_of(*kernel))];
+    }
+    CHECK(kernels.size() >= static_cast<size_t>(graphs_wanted()));
+    ListingSummary summary;
+    check_compiled(kernels, arch, summary);
+    print_summary("random graphs", arch, summary);
+    for (const auto& [family, number] : others)
+      fmt::print("random graphs, {}: {} kernels of family {} are not emitted\n", arch, number,
+                 family);
+  }
 }
 
 TEST_CASE("vectors are loads and stores of 16 bytes") {
