@@ -74,7 +74,6 @@ class RowsEmitter {
   /// Level of a reduction: one more than the highest level that its operand needs; 0 for other
   /// values without any.
   void find_levels() {
-    int64_t row_elements = rows_;
     for (ir::Op& op : *kernel_.body()) {
       if (op.num_results() != 1) continue;
       has_f64_ |= op.result().dtype() == ir::DType::F64;
@@ -92,8 +91,11 @@ class RowsEmitter {
         reductions_[level + 1].push_back(&op);
       } else {
         level_[&op] = level;
-        // Not larger than a row value: computed once a row.
-        if (row_operand && op.result().type().elements() <= row_elements &&
+        // Not larger than a row value: computed once a row. Rows of no columns hold no element of
+        // what stands behind their reductions.
+        int64_t elements = op.result().type().elements();
+        bool no_columns = elements == 0 && rows_ > 0;
+        if (row_operand && elements <= rows_ && !no_columns &&
             (columns_ != 1 || !(op.result().shape() == space_.space)))
           row_values_.insert(&op);
       }
