@@ -113,8 +113,6 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
     }
     case OpKind::Softmax:
     case OpKind::LogSoftmax:
-    case OpKind::SoftmaxGrad:
-    case OpKind::LogSoftmaxGrad:
     case OpKind::CrossEntropy:
     case OpKind::CrossEntropyGrad: {
       // Arguments of exp below -104 give 0, so that their rounding costs at most 104 units; a sum
@@ -125,13 +123,39 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
           if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
       double roundings = 1024 + std::log2(std::max(terms, 1.0));
       bool probability = op.kind() == OpKind::Softmax;
-      bool gradient = op.kind() == OpKind::SoftmaxGrad || op.kind() == OpKind::LogSoftmaxGrad;
-      double scale = gradient ? (1 + largest) * (1 + largest) * terms : 1 + largest;
+      double scale = 1 + largest;
       for (size_t i = 0; i < count; ++i) {
         double value = std::fabs(wanted.floats[i]);
         out[i] = rounding(i) + unit * roundings * (probability ? value : scale) +
                  std::ldexp(1.0, smallest_exponent(wide ? DType::F64 : DType::F32));
         if (std::isnan(out[i])) out[i] = 0;
+      }
+      return out;
+    }
+    case OpKind::SoftmaxGrad:
+    case OpKind::LogSoftmaxGrad: {
+      // (|dy| + Σ |dy y|) |y|, or |dy| + e^y Σ |dy|; an exponential costs at most 16 units more.
+      bool direct = op.kind() == OpKind::SoftmaxGrad;
+      Tensors sizes = wide_copies(op, operands, true);
+      const std::vector<double>&y = operands[0].floats, &dy = sizes[1].floats;
+      InterpreterTensor parts = sizes[1];
+      for (size_t i = 0; i < count; ++i)
+        if (direct) parts.floats[i] = dy[i] == 0 ? 0 : dy[i] * sizes[0].floats[i];
+      InterpreterTensor sums = eval_op(
+          OpKind::Sum, {parts},
+          {{"axes", ir::Attr(std::vector{op.int_attr("axis")})}, {"keepdims", ir::Attr(true)}});
+      std::vector<int64_t> dims(parts.type.shape.begin(), parts.type.shape.end());
+      sums = eval_op(OpKind::BroadcastTo, {sums}, {{"shape", ir::Attr(dims)}});
+      double terms = static_cast<double>(dims[static_cast<size_t>(op.int_attr("axis"))]);
+      double roundings = 256 + 16 + std::log2(std::max(terms, 1.0));
+      double least = std::ldexp(terms + 4, smallest_exponent(wide ? DType::F64 : DType::F32));
+      for (size_t i = 0; i < count; ++i) {
+        double size = direct ? (dy[i] + sums.floats[i]) * std::fabs(y[i])
+                             : dy[i] + std::exp(y[i]) * sums.floats[i];
+        // A sum that leaves the accumulator's range may give anything.
+        bool leaves = dy[i] + sums.floats[i] >= (wide ? 0x1p1020 : 0x1p125);
+        out[i] = leaves ? std::numeric_limits<double>::infinity()
+                        : rounding(i) + unit * roundings * size + least;
       }
       return out;
     }

@@ -5,8 +5,6 @@
 // MEZZO_KERNEL_OP takes one row only.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/interpreter.h>
-#include <mezzo/ir/plan.h>
-#include <mezzo/runtime/launch_text.h>
 #include <support/random_array.h>
 
 #include <doctest/doctest.h>
@@ -93,9 +91,9 @@ std::vector<Tensors> operands_of(const std::vector<KernelCase>& cases, double sp
 }
 
 struct Tally {
-  int cases = 0, compared = 0, threaded = 0, failures = 0;
+  int cases = 0, compared = 0, failures = 0;
   double worst = 0, worst_ulp = 0;
-  int64_t elements = 0, not_correct = 0;
+  int64_t elements = 0, not_correct = 0, threaded = 0;
 };
 
 std::unique_ptr<runtime::Executable> compiled(const ir::Module& module, bool fuse, int threads) {
@@ -120,15 +118,6 @@ bool decomposed_exactly(const runtime::Executable& executable, DType dtype) {
   return true;
 }
 
-/// Kernels of several tasks that move enough bytes for a second thread.
-int threaded_kernels(const runtime::Executable& executable) {
-  int count = 0;
-  for (const Op& op : executable.function().body())
-    count += op.kind() == OpKind::Kernel && ir::Plan::from(op.attrs()).tasks > 1 &&
-             runtime::traffic_bytes(op) >= int64_t{1} << 20;
-  return count;
-}
-
 class Row {
  public:
   Row(const std::vector<KernelCase>& cases, Tally& tally)
@@ -139,7 +128,7 @@ class Row {
         threaded_(compiled(*probe_.module, true, 2)),
         unfused_(compiled(*probe_.module, false, 2)) {
     tally_.cases += static_cast<int>(cases.size());
-    tally_.threaded += threaded_kernels(*threaded_) + threaded_kernels(*unfused_);
+    tally_.threaded += kernels_for_two_threads(*threaded_) + kernels_for_two_threads(*unfused_);
   }
 
   void check(double special) {
