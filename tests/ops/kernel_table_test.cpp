@@ -263,7 +263,7 @@ TEST_CASE("kernels of every row of the op table are right for every type and sha
     all.threaded += tally.threaded;
   }
   fmt::print("{:18} {:5} {:11} {:16}\n", "all", all.cases, all.compared, all.threaded);
-  if (everything()) CHECK(all.threaded > 100);
+  if (everything() && !std::getenv("MEZZO_KERNEL_OP")) CHECK(all.threaded > 100);
 }
 
 }  // namespace mezzo::test
