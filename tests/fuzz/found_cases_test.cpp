@@ -7,21 +7,30 @@
 #include <doctest/doctest.h>
 
 #include <fuzz/checks.h>
+#include <limits>
 
 namespace mezzo::test {
 
 namespace {
 
-/// The function with drawn inputs of several seeds: exact against the interpreter, or op by op.
-void check_text(const char* text, bool exact) {
+enum class Judged : uint8_t {
+  Exact,      // bit for bit against the interpreter, as written and in excess precision
+  OpByOp,     // every op a result, on the operands that it had
+  AsResults,  // fused against unfused: what lies between is no result
+};
+
+/// The function with drawn inputs of several seeds.
+void check_text(const std::string& text, Judged judged) {
   std::unique_ptr<ir::Module> module = ir::parse(text);
   INFO(text);
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
     Tensors inputs = random_inputs(*module->functions()[0], seed);
     std::string found = guarded([&] {
-      if (exact) return check_exact(*module, inputs);
-      std::string fused = check_ops(*module, inputs, true);
-      return fused.empty() ? check_ops(*module, inputs, false) : fused;
+      if (judged == Judged::AsResults) return check_fusion(*module, inputs);
+      bool exact = judged == Judged::Exact;
+      std::string first = exact ? check_exact(*module, inputs) : check_ops(*module, inputs, true);
+      if (!first.empty()) return first;
+      return exact ? check_excess(*module, inputs) : check_ops(*module, inputs, false);
     });
     CHECK(found == "");
   }
@@ -37,7 +46,7 @@ TEST_CASE("what follows a reduction over rows of no columns is computed for no e
   }
 }
 )",
-             false);
+             Judged::OpByOp);
 }
 
 TEST_CASE("an integer sum over an axis of length 0 stores elements of its own size") {
@@ -51,7 +60,7 @@ TEST_CASE("an integer sum over an axis of length 0 stores elements of its own si
 }
 )";
     for (size_t at = 0; (at = text.find('T', at)) != std::string::npos;) text.replace(at, 1, type);
-    check_text(text.c_str(), true);
+    check_text(text, Judged::Exact);
   }
 }
 
@@ -65,7 +74,46 @@ TEST_CASE("the magnitude of a negated u8 is that of the wrapped value") {
   }
 }
 )",
-             true);
+             Judged::Exact);
+}
+
+TEST_CASE("a buffered value of a row is read from its own copy of the loop") {
+  check_text(R"(module @m {
+  func @f(%x: tensor<3x13xbf16>, %label: tensor<3xi32>) -> (tensor<3x13xbf16>, tensor<3xbf16>) {
+    %0 = softmax %x {axis = 1} : tensor<3x13xbf16>
+    %1 = log_softmax_grad %0, %x {axis = 1} : tensor<3x13xbf16>
+    %2 = cross_entropy %0, %label {label_smoothing = 0.125, reduce = "none"} : (tensor<3x13xbf16>, tensor<3xi32>) -> tensor<3xbf16>
+    return %1, %2 : (tensor<3x13xbf16>, tensor<3xbf16>)
+  }
+}
+)",
+             Judged::AsResults);
+}
+
+TEST_CASE("in excess precision a non-finite operand is no fault of the op that reads it") {
+  check_text(R"(module @m {
+  func @f(%x: tensor<0xf16>, %s: tensor<f16>) -> tensor<0xbool> {
+    %0 = add_n %x, %x, %s : (tensor<0xf16>, tensor<0xf16>, tensor<f16>) -> tensor<0xf16>
+    %1 = ne %0, %s : (tensor<0xf16>, tensor<f16>) -> tensor<0xbool>
+    return %1 : tensor<0xbool>
+  }
+}
+)",
+             Judged::Exact);
+  auto module = ir::parse(R"(module @m {
+  func @f(%g: tensor<5xf16>, %d: tensor<5xf16>) -> tensor<5xbool> {
+    %0 = mul0 %g, %d : (tensor<5xf16>, tensor<5xf16>) -> tensor<5xf16>
+    %1 = ne %0, %g : (tensor<5xf16>, tensor<5xf16>) -> tensor<5xbool>
+    return %1 : tensor<5xbool>
+  }
+}
+)");
+  auto executable = runtime::compile(std::move(module), "f", in_memory());
+  ir::Type type(ir::DType::F16, {5});
+  Outcome masked = run_compiled(
+      *executable,
+      {ir::full_tensor(type, 0), ir::full_tensor(type, std::numeric_limits<double>::infinity())});
+  for (uint32_t word : masked.words) CHECK(word == 0);
 }
 
 }  // namespace mezzo::test
