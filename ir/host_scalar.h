@@ -77,9 +77,11 @@ inline double host_gelu(double x) {
   return static_cast<double>(x * host_normal_cdf(x));
 }
 
-/// Φ(x) + x·φ(x); the limits are 1 at inf and -0 at -inf.
+/// Φ(x) + x·φ(x); the limit is 1 at inf. From some -38 down the value is a negative number that f64
+/// cannot hold, also where both terms vanish in the wider type.
 inline double host_gelu_grad(double x) {
-  if (std::isinf(x)) return x > 0 ? 1.0 : -0.0;
+  if (x < -100) return -0.0;
+  if (std::isinf(x)) return 1.0;
   long double wide = x;
   long double density = 0.398942280401432677939946059934381868L * std::exp(-0.5L * wide * wide);
   return static_cast<double>(host_normal_cdf(wide) + wide * density);

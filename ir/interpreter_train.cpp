@@ -111,8 +111,9 @@ void eval_adam(OpRun& run) {
   double t = static_cast<double>(run.operand(4).integers[0]), rate = run.operand(5).floats[0];
   // Formed in double once a step, rounded once.
   double complement1 = round_to(wide, 1 - beta1), complement2 = round_to(wide, 1 - beta2);
-  double correction1 = round_to(wide, 1 - std::pow(beta1, t));
-  double correction2 = round_to(wide, 1 - std::pow(beta2, t));
+  // 1 - beta^t would lose what beta^t near 1 cannot hold.
+  double correction1 = round_to(wide, -std::expm1(t * std::log(beta1)));
+  double correction2 = round_to(wide, -std::expm1(t * std::log(beta2)));
   for (size_t i = 0; i < w.floats.size(); ++i) {
     int64_t at = static_cast<int64_t>(i);
     double g = dw.floats[i];

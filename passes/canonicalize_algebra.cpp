@@ -218,9 +218,10 @@ bool pow_of_small_integer(Op& op, Rewriter& rewriter) {
   return *power == 2 && becomes(op, OpKind::Square, {op.operand(0)}, rewriter);
 }
 
-/// After differentiation: |-x| = |x|, (-x)^2 = x^2.
+/// After differentiation: |-x| = |x| (not of u8, where -x wraps and |x| is x), (-x)^2 = x^2.
 bool even_of_neg(Op& op, Rewriter& rewriter) {
-  if (!rewriter.differentiated() || (op.kind() != OpKind::Abs && op.kind() != OpKind::Square) ||
+  bool magnitude = op.kind() == OpKind::Abs && op.result().dtype() != ir::DType::U8;
+  if (!rewriter.differentiated() || (!magnitude && op.kind() != OpKind::Square) ||
       !op.operand(0).is(OpKind::Neg))
     return false;
   return becomes(op, op.kind(), {op.operand(0).op()->operand(0)}, rewriter);

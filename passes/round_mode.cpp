@@ -102,7 +102,7 @@ class Widener {
       for (Value operand : op.operands()) {
         Value now = latest(operand);
         if (is_float(now.dtype()) && op.kind() != OpKind::Matmul)
-          now = builder.cast(now, predicate ? DType::F32 : dtype, kExcess);
+          now = read_as(now, predicate ? DType::F32 : dtype, builder);
         operands.push_back(now);
       }
       value = make_like(op, operands, dtype, builder);
@@ -113,6 +113,15 @@ class Widener {
     else
       op.result().replace_all_uses_with(value);
     return true;
+  }
+
+  /// A cast to more bits cannot overflow and carries no word: an operand that is not finite is no
+  /// fault of the op that reads it.
+  static Value read_as(Value value, DType dtype, Builder& builder) {
+    if (value.dtype() == dtype) return value;
+    Value read = builder.cast(value, dtype, kExcess);
+    if (byte_size(dtype) >= byte_size(value.dtype())) read.op()->attrs().erase("word");
+    return read;
   }
 
   static Value make_like(const Op& op, std::span<const Value> operands, DType dtype,

@@ -74,7 +74,6 @@ class RowsEmitter {
   /// Level of a reduction: one more than the highest level that its operand needs; 0 for other
   /// values without any.
   void find_levels() {
-    int64_t row_elements = rows_;
     for (ir::Op& op : *kernel_.body()) {
       if (op.num_results() != 1) continue;
       has_f64_ |= op.result().dtype() == ir::DType::F64;
@@ -92,8 +91,11 @@ class RowsEmitter {
         reductions_[level + 1].push_back(&op);
       } else {
         level_[&op] = level;
-        // Not larger than a row value: computed once a row.
-        if (row_operand && op.result().type().elements() <= row_elements &&
+        // Not larger than a row value: computed once a row. Rows of no columns hold no element of
+        // what stands behind their reductions.
+        int64_t elements = op.result().type().elements();
+        bool no_columns = elements == 0 && rows_ > 0;
+        if (row_operand && elements <= rows_ && !no_columns &&
             (columns_ != 1 || !(op.result().shape() == space_.space)))
           row_values_.insert(&op);
       }
@@ -143,7 +145,7 @@ class RowsEmitter {
           !ir::is_float(op.result().dtype()))
         continue;
       if (static_cast<int64_t>(buffers_.size() + 1) * buffer_bytes() > kMostBufferBytes) break;
-      buffers_.emplace(&op, static_cast<int64_t>(buffers_.size()));
+      buffers_.emplace_back(&op, static_cast<int64_t>(buffers_.size()));
     }
   }
 
@@ -191,35 +193,41 @@ class RowsEmitter {
       frame_.loop(emitter_.index(0), emitter_.index(outer), 1, one_line);
   }
 
-  /// Presets buffered values that an earlier loop has stored, evaluates and stores those that this
-  /// loop needs first.
+  /// Presets buffered values that an earlier loop has stored, then evaluates and stores those that
+  /// this loop needs first. Those may read the former, so that none of them comes before: the body
+  /// is emitted twice, and would read what the first copy has preset.
   void use_buffers(int level, const Coordinates& at, Value* column) {
     std::set<const ir::Op*> needed;
     for (ir::Value root : roots(level)) ops_in_loop(root, needed);
-    for (const auto& [op, number] : buffers_) {
-      if (!needed.contains(op)) continue;
-      llvm::Type* element = emitter_.compute_type_of(op->result().dtype(), 1);
-      Value* start = b_.CreateConstGEP1_64(b_.getInt8Ty(), frame_.scratch(),
-                                           static_cast<uint64_t>(number * buffer_bytes()));
-      Value* address = b_.CreateGEP(element, start, column);
-      llvm::Type* type = emitter_.compute_type_of(op->result().dtype(), lanes_);
-      const llvm::Align align(8 * static_cast<uint64_t>(element->isDoubleTy()) +
-                              4 * static_cast<uint64_t>(!element->isDoubleTy()));
-      if (stored_.contains(op)) {
-        Value* value =
-            emitter_.mask()
-                ? static_cast<Value*>(b_.CreateMaskedLoad(type, address, align, emitter_.mask(),
-                                                          llvm::Constant::getNullValue(type)))
-                : b_.CreateAlignedLoad(type, address, align);
-        emitter_.preset(op->result(), value);
-      } else {
-        Value* value = emitter_.eval_vector(op->result(), at);
-        if (emitter_.mask())
-          b_.CreateMaskedStore(value, address, align, emitter_.mask());
-        else
-          b_.CreateAlignedStore(value, address, align);
-      }
-    }
+    for (const auto& [op, number] : buffers_)
+      if (needed.contains(op) && stored_.contains(op))
+        emitter_.preset(op->result(), load_buffered(*op, number, column));
+    for (const auto& [op, number] : buffers_)
+      if (needed.contains(op) && !stored_.contains(op))
+        store_buffered(*op, number, column, emitter_.eval_vector(op->result(), at));
+  }
+
+  std::pair<Value*, llvm::Align> buffer_place(const ir::Op& op, int64_t number, Value* column) {
+    llvm::Type* element = emitter_.compute_type_of(op.result().dtype(), 1);
+    Value* start = b_.CreateConstGEP1_64(b_.getInt8Ty(), frame_.scratch(),
+                                         static_cast<uint64_t>(number * buffer_bytes()));
+    return {b_.CreateGEP(element, start, column), llvm::Align(element->isDoubleTy() ? 8 : 4)};
+  }
+
+  Value* load_buffered(const ir::Op& op, int64_t number, Value* column) {
+    auto [address, align] = buffer_place(op, number, column);
+    llvm::Type* type = emitter_.compute_type_of(op.result().dtype(), lanes_);
+    if (!emitter_.mask()) return b_.CreateAlignedLoad(type, address, align);
+    return b_.CreateMaskedLoad(type, address, align, emitter_.mask(),
+                               llvm::Constant::getNullValue(type));
+  }
+
+  void store_buffered(const ir::Op& op, int64_t number, Value* column, Value* value) {
+    auto [address, align] = buffer_place(op, number, column);
+    if (emitter_.mask())
+      b_.CreateMaskedStore(value, address, align, emitter_.mask());
+    else
+      b_.CreateAlignedStore(value, address, align);
   }
 
   void forget_buffers(int level) {
@@ -297,7 +305,7 @@ class RowsEmitter {
   std::unordered_map<const ir::Op*, int> level_;
   std::map<int, std::vector<const ir::Op*>> reductions_;
   std::set<const ir::Op*> row_values_;
-  std::unordered_map<const ir::Op*, int64_t> buffers_;
+  std::vector<std::pair<const ir::Op*, int64_t>> buffers_;  // in program order
   std::set<const ir::Op*> stored_;
   int deepest_ = 0;
 };

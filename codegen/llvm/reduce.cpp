@@ -131,10 +131,10 @@ Value* Reducer::finish(int64_t count, bool fold_lanes) {
   if (fold_lanes) value = fold(value);
   if (blocked) value = emitter_.convert(DType::F64, DType::F32, value);
   DType result = op_.result().dtype();
-  // Sums of nothing are +0; and a result type other than the accumulator's is reached by the
-  // caller's rounding.
+  // Sums of nothing are +0. An integer result is narrowed here, a float one by the caller's
+  // rounding.
   if (op_.kind() == OpKind::Sum && count == 0)
-    return llvm::Constant::getNullValue(value->getType());
+    value = llvm::Constant::getNullValue(value->getType());
   if (!ir::is_float(result)) return emitter_.convert(accumulated_, result, value);
   return value;
 }

@@ -103,6 +103,25 @@ std::string check_exact(const ir::Module& module, const Tensors& inputs) {
   return "";
 }
 
+std::string check_threads(const ir::Module& module, const Tensors& inputs, int64_t& threaded) {
+  Tensors wanted = interpret(module, inputs);
+  for (bool fuse : {true, false}) {
+    Outcome single;
+    for (int threads : {1, 2}) {
+      auto executable = runtime::compile(module.clone(), "f", as_written(fuse, threads));
+      Outcome got = run_compiled(*executable, inputs);
+      std::string name = fmt::format("{}, {} threads", fuse ? "fused" : "unfused", threads);
+      if (std::string d = compare(name.c_str(), got.results, wanted); !d.empty()) return d;
+      if (threads == 1)
+        single = std::move(got);
+      else if (std::string d = compare_flags(name.c_str(), got, single); !d.empty())
+        return d;
+      threaded += threads == 2 ? kernels_for_two_threads(*executable) : 0;
+    }
+  }
+  return "";
+}
+
 std::string check_fusion(const ir::Module& module, const Tensors& inputs) {
   auto fused = runtime::compile(module.clone(), "f", as_written(true));
   auto unfused = runtime::compile(module.clone(), "f", as_written(false));

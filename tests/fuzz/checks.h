@@ -26,6 +26,11 @@ std::string check_passes(const ir::Module& module, const Tensors& inputs, bool e
 /// module.
 std::string check_exact(const ir::Module& module, const Tensors& inputs);
 
+/// As written, for exact functions of large tensors: kernels on two threads equal those on one bit
+/// for bit, fused and unfused, and the interpreter. `threaded` counts kernels whose plan and bytes
+/// give a second thread work.
+std::string check_threads(const ir::Module& module, const Tensors& inputs, int64_t& threaded);
+
 /// As written, for elementwise functions: fused equals unfused bit for bit.
 std::string check_fusion(const ir::Module& module, const Tensors& inputs);
 

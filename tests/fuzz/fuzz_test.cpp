@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs: passes keep values, kernels are what the interpreter says. A failing graph is
-// shrunk and printed with its seed. MEZZO_FUZZ_GRAPHS: graphs a test case (default 40);
-// MEZZO_FUZZ_SEED: the first seed (default 1).
+// shrunk and printed with its seed. MEZZO_FUZZ_GRAPHS: graphs a test case (default 20; from 500 on
+// every elementwise row must stand in 50 graphs); MEZZO_FUZZ_SEED: the first seed (default 1).
 #include <mezzo/ir/parser.h>
 #include <mezzo/ir/printer.h>
 #include <support/random_graph.h>
@@ -9,24 +9,31 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fuzz/checks.h>
+#include <limits>
 
 namespace mezzo::test {
 
 namespace {
+
+constexpr int64_t kQuickGraphs = 20, kLongGraphs = 500;
+constexpr int kLeastGraphs = 50;
 
 int64_t from_environment(const char* name, int64_t fallback) {
   const char* text = std::getenv(name);
   return text ? std::strtoll(text, nullptr, 10) : fallback;
 }
 
+int64_t wanted_graphs() { return from_environment("MEZZO_FUZZ_GRAPHS", kQuickGraphs); }
+
 using Check = std::function<std::string(const ir::Module&, const Tensors&)>;
 
 /// Checks `share` percent of the wanted number of graphs; the first three failures are shrunk.
 void for_graphs(const char* name, const GraphOptions& options, int share, Records* records,
                 const Check& check) {
-  int64_t graphs = std::max<int64_t>(1, from_environment("MEZZO_FUZZ_GRAPHS", 40) * share / 100);
+  int64_t graphs = std::max<int64_t>(1, wanted_graphs() * share / 100);
   int64_t first = from_environment("MEZZO_FUZZ_SEED", 1);
   int failures = 0;
   for (int64_t seed = first; seed < first + graphs && failures < 3; ++seed) {
@@ -50,11 +57,28 @@ void for_graphs(const char* name, const GraphOptions& options, int share, Record
   }
 }
 
-void print_records(const Records& records) {
-  fmt::print("{:20} graphs  error/bound  worst ulp\n", "op");
-  for (const auto& [name, record] : records)
-    fmt::print("{:20} {:6}  {:11.3f}  {:9.3f}\n", name, record.graphs, record.worst,
-               record.worst_ulp);
+/// Prints how many graphs held each op, with the errors seen where `errors`, and asserts for long
+/// runs that each elementwise row, or each exact one, stood in enough of them.
+void report(const char* name, GraphOps ops, bool errors, Records& records) {
+  std::string text = fmt::format("{}: graphs by op", name);
+  std::pair<int, std::string> least{std::numeric_limits<int>::max(), ""};
+  for (const ir::OpInfo& info : ir::all_ops()) {
+    bool exact = info.has(ir::Trait::Exact);
+    if (info.op_class != ir::OpClass::Elementwise || (ops == GraphOps::Exact && !exact)) continue;
+    int graphs = records[info.name].graphs;
+    least = std::min(least, {graphs, info.name});
+    if (wanted_graphs() >= kLongGraphs)
+      CHECK_MESSAGE(graphs >= kLeastGraphs, fmt::format("{}: {} is too rare", name, info.name));
+  }
+  size_t column = 0;
+  for (const auto& [op, record] : records) {
+    if (errors)
+      text += fmt::format("\n  {:18} {:6}  error/bound {:6.3f}  worst ulp {:9.3f}", op,
+                          record.graphs, record.worst, record.worst_ulp);
+    else
+      text += fmt::format("{}{:18} {:6}", column++ % 4 ? "    " : "\n  ", op, record.graphs);
+  }
+  fmt::print("{}\n  rarest elementwise row: {} in {} graphs\n", text, least.second, least.first);
 }
 
 }  // namespace
@@ -73,7 +97,20 @@ TEST_CASE("random graphs print, read back and verify, and every pass keeps their
 }
 
 TEST_CASE("exact graphs as written: fused, unfused, one and two threads equal the interpreter") {
-  for_graphs("exact", {.ops = GraphOps::Exact}, 100, nullptr, check_exact);
+  Records records;
+  for_graphs("exact", {.ops = GraphOps::Exact}, 100, &records, check_exact);
+  report("exact", GraphOps::Exact, false, records);
+}
+
+TEST_CASE(
+    "exact graphs of large tensors: two threads give the bits of one and of the interpreter") {
+  int64_t threaded = 0;
+  GraphOptions options{.ops = GraphOps::Exact, .least_ops = 5, .most_ops = 12, .large = true};
+  for_graphs("threads", options, 10, nullptr, [&](const ir::Module& module, const Tensors& inputs) {
+    return check_threads(module, inputs, threaded);
+  });
+  fmt::print("threads: {} kernels ran on two threads\n", threaded);
+  CHECK(threaded > 0);
 }
 
 TEST_CASE("exact graphs in excess precision equal the interpreter on the planned module") {
@@ -81,7 +118,9 @@ TEST_CASE("exact graphs in excess precision equal the interpreter on the planned
 }
 
 TEST_CASE("elementwise graphs as written: fused equals unfused bit for bit") {
-  for_graphs("fusion", {.ops = GraphOps::Elementwise}, 50, nullptr, check_fusion);
+  Records records;
+  for_graphs("fusion", {.ops = GraphOps::Elementwise}, 100, &records, check_fusion);
+  report("fusion", GraphOps::Elementwise, false, records);
 }
 
 TEST_CASE("every op of fused and unfused graphs is right for the operands that it had") {
@@ -91,7 +130,7 @@ TEST_CASE("every op of fused and unfused graphs is right for the operands that i
     std::string found = check_ops(module, inputs, true, &records);
     return found.empty() ? check_ops(module, inputs, false, &records) : found;
   });
-  print_records(records);
+  report("ops", GraphOps::All, true, records);
 }
 
 }  // namespace mezzo::test

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bounds: exact rows none; elementwise rows in units in the last place; sums, means and products by
 // the blocked summation in the accumulator; composites by the error of their exponential's
-// argument. The reference is the interpreter on f64 copies of the operands, which rounds nothing.
+// argument; updates by the sum of their terms' magnitudes. The reference is the interpreter on f64
+// copies of the operands, which rounds nothing.
 #include <fuzz/judge.h>
 
 #include <mezzo/ir/error.h>
@@ -45,13 +46,19 @@ double step_at(DType dtype, double value) {
   return std::ldexp(1.0, std::max(exponent, smallest_exponent(dtype)));
 }
 
-Tensors wide_copies(const Tensors& tensors, bool magnitudes = false) {
+/// The learning rate among the operands, which is f32 whatever the others are; -1 if there is none.
+int rate_operand(OpKind kind) { return kind == OpKind::Sgd ? 2 : kind == OpKind::Adam ? 5 : -1; }
+
+/// f64 copies; of magnitudes a rate is negative, so that nothing cancels.
+Tensors wide_copies(const ir::Op& op, const Tensors& tensors, bool magnitudes = false) {
   Tensors wide = tensors;
-  for (InterpreterTensor& tensor : wide) {
+  for (size_t i = 0; i < wide.size(); ++i) {
+    InterpreterTensor& tensor = wide[i];
     if (!tensor.holds_floats()) continue;
-    tensor.type.dtype = DType::F64;
+    bool rate = static_cast<int>(i) == rate_operand(op.kind());
+    if (!rate) tensor.type.dtype = DType::F64;
     if (magnitudes)
-      for (double& value : tensor.floats) value = std::fabs(value);
+      for (double& value : tensor.floats) value = rate ? -std::fabs(value) : std::fabs(value);
   }
   return wide;
 }
@@ -62,8 +69,10 @@ ir::Attrs without_word(const ir::Op& op) {
   return attrs;
 }
 
-InterpreterTensor reference(const ir::Op& op, const Tensors& operands, DType dtype) {
-  return eval_op(op.kind(), operands, without_word(op), {op.result().type().with(dtype)});
+InterpreterTensor reference(const ir::Op& op, const Tensors& operands, DType dtype, int result) {
+  std::vector<Type> declared = {op.result().type().with(dtype)};
+  return run_op(op.kind(), operands, without_word(op), declared)
+      .results.at(static_cast<size_t>(result));
 }
 
 /// The bound of an elementwise row in units in the last place; special regions are in `bounds`.
@@ -77,8 +86,8 @@ double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 /// Absolute bound for each element of the result.
 std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
-                           const InterpreterTensor& wanted) {
-  DType dtype = op.result().dtype();
+                           const InterpreterTensor& wanted, int result) {
+  DType dtype = op.result(result).dtype();
   bool wide = dtype == DType::F64;
   double unit = ir::unit_roundoff(wide ? DType::F64 : DType::F32);
   size_t count = static_cast<size_t>(wanted.elements());
@@ -88,7 +97,7 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
     case OpKind::Sum:
     case OpKind::Mean:
     case OpKind::Matmul: {
-      InterpreterTensor sums = reference(op, wide_copies(operands, true), DType::F64);
+      InterpreterTensor sums = reference(op, wide_copies(op, operands, true), DType::F64, result);
       double terms = 1;
       if (op.kind() == OpKind::Matmul) {
         const ir::Shape& a = operands[0].type.shape;
@@ -104,8 +113,6 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
     }
     case OpKind::Softmax:
     case OpKind::LogSoftmax:
-    case OpKind::SoftmaxGrad:
-    case OpKind::LogSoftmaxGrad:
     case OpKind::CrossEntropy:
     case OpKind::CrossEntropyGrad: {
       // Arguments of exp below -104 give 0, so that their rounding costs at most 104 units; a sum
@@ -116,14 +123,47 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
           if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
       double roundings = 1024 + std::log2(std::max(terms, 1.0));
       bool probability = op.kind() == OpKind::Softmax;
-      bool gradient = op.kind() == OpKind::SoftmaxGrad || op.kind() == OpKind::LogSoftmaxGrad;
-      double scale = gradient ? (1 + largest) * (1 + largest) * terms : 1 + largest;
+      double scale = 1 + largest;
       for (size_t i = 0; i < count; ++i) {
         double value = std::fabs(wanted.floats[i]);
         out[i] = rounding(i) + unit * roundings * (probability ? value : scale) +
                  std::ldexp(1.0, smallest_exponent(wide ? DType::F64 : DType::F32));
         if (std::isnan(out[i])) out[i] = 0;
       }
+      return out;
+    }
+    case OpKind::SoftmaxGrad:
+    case OpKind::LogSoftmaxGrad: {
+      // (|dy| + Σ |dy y|) |y|, or |dy| + e^y Σ |dy|; an exponential costs at most 16 units more.
+      bool direct = op.kind() == OpKind::SoftmaxGrad;
+      Tensors sizes = wide_copies(op, operands, true);
+      const std::vector<double>&y = operands[0].floats, &dy = sizes[1].floats;
+      InterpreterTensor parts = sizes[1];
+      for (size_t i = 0; i < count; ++i)
+        if (direct) parts.floats[i] = dy[i] == 0 ? 0 : dy[i] * sizes[0].floats[i];
+      InterpreterTensor sums = eval_op(
+          OpKind::Sum, {parts},
+          {{"axes", ir::Attr(std::vector{op.int_attr("axis")})}, {"keepdims", ir::Attr(true)}});
+      std::vector<int64_t> dims(parts.type.shape.begin(), parts.type.shape.end());
+      sums = eval_op(OpKind::BroadcastTo, {sums}, {{"shape", ir::Attr(dims)}});
+      double terms = static_cast<double>(dims[static_cast<size_t>(op.int_attr("axis"))]);
+      double roundings = 256 + 16 + std::log2(std::max(terms, 1.0));
+      double least = std::ldexp(terms + 4, smallest_exponent(wide ? DType::F64 : DType::F32));
+      for (size_t i = 0; i < count; ++i) {
+        double size = direct ? (dy[i] + sums.floats[i]) * std::fabs(y[i])
+                             : dy[i] + std::exp(y[i]) * sums.floats[i];
+        // A sum that leaves the accumulator's range may give anything.
+        bool leaves = dy[i] + sums.floats[i] >= (wide ? 0x1p1020 : 0x1p125);
+        out[i] = leaves ? std::numeric_limits<double>::infinity()
+                        : rounding(i) + unit * roundings * size + least;
+      }
+      return out;
+    }
+    case OpKind::Sgd:
+    case OpKind::Adam: {
+      InterpreterTensor sums = reference(op, wide_copies(op, operands, true), DType::F64, result);
+      double least = std::ldexp(4.0, smallest_exponent(wide ? DType::F64 : DType::F32));
+      for (size_t i = 0; i < count; ++i) out[i] = rounding(i) + 16 * unit * sums.floats[i] + least;
       return out;
     }
     case OpKind::RandomNormal:
@@ -187,20 +227,24 @@ double ulp_distance(DType dtype, double got, double wanted) {
   return std::fabs(got - wanted) / step_at(dtype, wanted);
 }
 
-Judgement judge(const ir::Op& op, const Tensors& operands, const InterpreterTensor& got) {
+bool is_exact(const ir::Op& op) {
+  return op.info().has(ir::Trait::Exact) || !ir::is_float(op.result().dtype()) ||
+         op.kind() == OpKind::RandomUniform || op.kind() == OpKind::ScaleUpdate;
+}
+
+Judgement judge(const ir::Op& op, const Tensors& operands, const InterpreterTensor& got,
+                int result) {
   Judgement out;
-  DType dtype = op.result().dtype();
-  bool exact =
-      op.info().has(ir::Trait::Exact) || !ir::is_float(dtype) || op.kind() == OpKind::RandomUniform;
-  InterpreterTensor rounded = reference(op, operands, dtype);
-  if (exact) {
+  DType dtype = op.result(result).dtype();
+  InterpreterTensor rounded = reference(op, operands, op.result().dtype(), result);
+  if (is_exact(op)) {
     out.difference = describe_difference(got, rounded);
     return out;
   }
   InterpreterTensor wanted = op.kind() == OpKind::RandomNormal
                                  ? rounded
-                                 : reference(op, wide_copies(operands), DType::F64);
-  std::vector<double> allowed = bounds(op, operands, wanted);
+                                 : reference(op, wide_copies(op, operands), DType::F64, result);
+  std::vector<double> allowed = bounds(op, operands, wanted, result);
   bool row = ir::is_elementwise(op.kind());
   for (int64_t i = 0; i < got.elements(); ++i) {
     double bound = allowed[static_cast<size_t>(i)], a = got.number(i), b = wanted.number(i);

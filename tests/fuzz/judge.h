@@ -26,8 +26,13 @@ struct Judgement {
 /// `wanted`; 0 for equal bits, infinite where only one of them is a number.
 double ulp_distance(ir::DType dtype, double got, double wanted);
 
-/// Judges `got`, the single result of `op`, of which only kind, attributes and result type matter.
+/// Whether kernels must give the interpreter's bits: rows of trait Exact, results that are no
+/// floats, uniform numbers, and the rule of the loss scale.
+bool is_exact(const ir::Op& op);
+
+/// Judges `got`, a result of `op`, of which only kind, attributes and result types matter. Throws
+/// InternalError for a row that is neither exact nor has a bound.
 Judgement judge(const ir::Op& op, const std::vector<ir::InterpreterTensor>& operands,
-                const ir::InterpreterTensor& got);
+                const ir::InterpreterTensor& got, int result = 0);
 
 }  // namespace mezzo::test

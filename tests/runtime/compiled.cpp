@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <runtime/compiled.h>
 
+#include <mezzo/ir/plan.h>
+#include <mezzo/runtime/launch_text.h>
 #include <support/random_array.h>
 
 #include <fmt/format.h>
@@ -83,6 +85,14 @@ Outcome run_compiled(runtime::Executable& executable, const Tensors& inputs, boo
   outcome.words.assign(status.words.begin(), status.words.end());
   outcome.index_out_of_range = status.index_out_of_range;
   return outcome;
+}
+
+int64_t kernels_for_two_threads(const runtime::Executable& executable) {
+  int64_t count = 0;
+  for (const ir::Op& op : executable.function().body())
+    count += op.kind() == ir::OpKind::Kernel && ir::Plan::from(op.plan()).tasks > 1 &&
+             runtime::traffic_bytes(op) >= int64_t{1} << 20;
+  return count;
 }
 
 Outcome run_interpreted(const runtime::Executable& executable, const Tensors& inputs) {

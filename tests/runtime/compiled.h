@@ -39,6 +39,9 @@ struct Outcome {
 /// read from the parameter.
 Outcome run_compiled(runtime::Executable& executable, const Tensors& inputs, bool bare = false);
 
+/// Kernels of several tasks that move enough bytes for a second thread to be woken.
+int64_t kernels_for_two_threads(const runtime::Executable& executable);
+
 /// The interpreter on the planned module of `executable`.
 Outcome run_interpreted(const runtime::Executable& executable, const Tensors& inputs);
 

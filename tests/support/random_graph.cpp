@@ -23,8 +23,6 @@ using ir::Value;
 
 namespace {
 
-constexpr int64_t kMostElements = 20000;
-
 bool enters(TypeRule rule, DType type) {
   switch (rule) {
     case TypeRule::SameFloat:
@@ -42,11 +40,23 @@ bool enters(TypeRule rule, DType type) {
   }
 }
 
+/// The elementwise rows that `ops` allows.
+std::vector<const OpInfo*> elementwise_rows(GraphOps ops) {
+  std::vector<const OpInfo*> out;
+  for (const OpInfo& info : ir::all_ops())
+    if (info.op_class == ir::OpClass::Elementwise &&
+        (ops != GraphOps::Exact || info.has(ir::Trait::Exact)))
+      out.push_back(&info);
+  return out;
+}
+
 class Generator {
  public:
   Generator(uint64_t seed, const GraphOptions& options)
       : random_(seed * 0x9E3779B97F4A7C15u + 1),
+        seed_(seed),
         options_(options),
+        most_elements_(options.large ? 600000 : 20000),
         module_(std::make_unique<ir::Module>("random")),
         function_(module_->add_function("f")),
         builder_(function_->body()) {}
@@ -88,13 +98,16 @@ class Generator {
   }
 
   std::mt19937_64 random_;
+  uint64_t seed_;
   GraphOptions options_;
+  int64_t most_elements_;
   std::unique_ptr<ir::Module> module_;
   ir::Function* function_;
   ir::Builder builder_;
   Shape base_;
   std::vector<Value> made_;
   Value rng_;
+  std::vector<const OpInfo*> rows_;
 };
 
 int64_t Generator::length() {
@@ -104,6 +117,11 @@ int64_t Generator::length() {
 
 /// Scalars, one element, odd lengths, an empty axis, or an axis of 4097.
 void Generator::choose_base() {
+  if (options_.large) {
+    static const std::vector<Shape> shapes = {{262147}, {65539, 4}, {5, 52433}, {3, 257, 343}};
+    base_ = pick(shapes);
+    return;
+  }
   int rank = static_cast<int>(below(4));
   std::vector<int64_t> dims;
   for (int i = 0; i < rank; ++i) dims.push_back(length());
@@ -163,7 +181,7 @@ Value Generator::partner(Value x, const Shape& shape) {
   Value value = any_value([&](Value v) {
     if (v.dtype() != x.dtype()) return false;
     std::optional<Shape> both = ir::broadcast(v.shape(), shape);
-    return both && both->elements() <= kMostElements;
+    return both && both->elements() <= most_elements_;
   });
   return value ? value : x;
 }
@@ -207,7 +225,7 @@ void Generator::make_elementwise(const OpInfo& info) {
   if (select) {
     Value condition = any_value([&](Value v) {
       std::optional<Shape> both = ir::broadcast(v.shape(), shape);
-      return v.dtype() == DType::Bool && both && both->elements() <= kMostElements;
+      return v.dtype() == DType::Bool && both && both->elements() <= most_elements_;
     });
     if (!condition) condition = keep(builder_.make(OpKind::Ne, {x, constant(dtype, Shape())}));
     operands.insert(operands.begin(), condition);
@@ -344,7 +362,7 @@ void Generator::make_product() {
     std::optional<Shape> both = ir::broadcast(batch(a), batch(v));
     if (!both) return false;
     int64_t size = both->elements() * inner(a, transpose_a) * inner(v, !transpose_b);
-    return size <= kMostElements && size * std::max<int64_t>(1, inner(a, !transpose_a)) <= 400000;
+    return size <= most_elements_ && size * std::max<int64_t>(1, inner(a, !transpose_a)) <= 400000;
   };
   Value b = any_value(fits);
   if (!b) {
@@ -400,12 +418,6 @@ void Generator::make_random() {
 }
 
 void Generator::make_op() {
-  static const std::vector<const OpInfo*> rows = [] {
-    std::vector<const OpInfo*> out;
-    for (const OpInfo& info : ir::all_ops())
-      if (info.op_class == ir::OpClass::Elementwise) out.push_back(&info);
-    return out;
-  }();
   int64_t dice = below(100);
   if (dice < 12) return make_view();
   if (dice < 17) return make_source();
@@ -417,15 +429,12 @@ void Generator::make_op() {
     if (dice < 37) return make_composite();
     if (dice < 40) return make_random();
   }
-  for (;;) {
-    const OpInfo& info = *pick(rows);
-    if (options_.ops == GraphOps::Exact && !info.has(ir::Trait::Exact)) continue;
-    return make_elementwise(info);
-  }
+  make_elementwise(*pick(rows_));
 }
 
 std::unique_ptr<ir::Module> Generator::run() {
   choose_base();
+  rows_ = elementwise_rows(options_.ops);
   int64_t inputs = 2 + below(4);
   for (int64_t i = 0; i < inputs; ++i) {
     DType dtype = i == 0 ? DType::F32 : i == 1 ? DType::F16 : any_dtype();
@@ -434,7 +443,14 @@ std::unique_ptr<ir::Module> Generator::run() {
   if (options_.ops == GraphOps::All) rng_ = function_->add_parameter(Type(DType::I64, {2}), "rng");
   size_t first = made_.size();
   int64_t wanted = options_.least_ops + below(options_.most_ops - options_.least_ops + 1);
-  while (std::ssize(made_) - static_cast<int64_t>(first) < wanted) make_op();
+  int64_t own = below(wanted);  // where the row of this seed stands at the earliest
+  bool due = true;
+  while (std::ssize(made_) - static_cast<int64_t>(first) < wanted || due) {
+    bool now = due && std::ssize(made_) - static_cast<int64_t>(first) >= own;
+    if (now) make_elementwise(*rows_[seed_ % rows_.size()]);
+    if (!now) make_op();
+    due &= !now;
+  }
   std::vector<Value> results;
   if (options_.all_results) {
     results.assign(made_.begin() + static_cast<std::ptrdiff_t>(first), made_.end());
@@ -462,7 +478,9 @@ std::vector<ir::InterpreterTensor> random_inputs(const ir::Function& function, u
   for (Value parameter : function.parameters()) {
     uint64_t own = seed;
     for (char letter : parameter.name()) own = own * 131 + static_cast<unsigned char>(letter);
-    double special = seed % 2 ? 0.1 : 0;
+    // Six of the fourteen edge values are NaN, infinite or subnormal.
+    static constexpr double kShares[] = {0, 0.1, 0.24, 0.6};
+    double special = kShares[seed % 4];
     inputs.push_back(random_array('a', parameter.type(), own, special));
   }
   return inputs;

@@ -26,13 +26,17 @@ struct GraphOptions {
   int least_ops = 5, most_ops = 60;
   /// Every value is a result, so that each op can be judged on the operands that it had.
   bool all_results = false;
+  /// Shapes of a quarter of a million elements, so that kernels run on several threads.
+  bool large = false;
 };
 
-/// A module with one function `@f`, stage traced, and at least one result.
+/// A module with one function `@f`, stage traced, and at least one result. Consecutive seeds go
+/// through the elementwise rows that `options` allows: each holds the next of them.
 std::unique_ptr<ir::Module> random_graph(uint64_t seed, const GraphOptions& options = {});
 
-/// An input for each parameter, by `seed` and the parameter's name; half of the seeds have NaN,
-/// infinities, zeros, subnormals and extremes as one element in ten.
+/// An input for each parameter, by `seed` and the parameter's name. Over all seeds one float
+/// element in ten is NaN, infinite or subnormal: none in every fourth seed, up to one in four in
+/// the others; zeros and extremes come with them.
 std::vector<ir::InterpreterTensor> random_inputs(const ir::Function& function, uint64_t seed);
 
 /// The smallest module found for which `fails` still holds: results, ops and what they read are
