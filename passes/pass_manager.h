@@ -23,7 +23,7 @@ struct ManagerOptions {
   /// files of that name in the folder `debug.to`, or standard error where that is empty.
   std::function<void(std::string_view file, std::string_view text)> sink;
   /// Sees the module before the first step (`pass` is null) and after every step that ran.
-  std::function<void(const PassInfo* pass, const ir::Module& module)> observe;
+  std::function<void(const PassInfo* pass, const ir::Module& module)> observe = {};
 };
 
 struct StepReport {
