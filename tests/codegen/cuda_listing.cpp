@@ -3,8 +3,6 @@
 
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
-#include <mezzo/passes/pass_manager.h>
-#include <mezzo/passes/pipeline.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -12,7 +10,6 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <codegen/cuda_kernels.h>
 #include <cstring>
 #include <span>
 
@@ -97,19 +94,6 @@ bool fits_vectors(const ir::Op& kernel, const ir::Plan& plan) {
 }
 
 }  // namespace
-
-void compile_passes(ir::Module& module, const std::string& target, const std::string& rounding) {
-  passes::Pipeline pipeline = passes::pipeline_by_name("infer");
-  passes::set_rounding(pipeline, rounding);
-  passes::set_target(pipeline, target);
-  std::erase_if(pipeline, [&](const passes::PipelineStep& step) {
-    return step.pass->latest < module.stage();
-  });
-  passes::ManagerOptions options;
-  options.debug.to = "/dev/null";
-  passes::PassContext context;
-  passes::run_pipeline(module, pipeline, options, context);
-}
 
 CudaKernel emit_for_test(const ir::Op& kernel, const std::string& arch, const std::string& name,
                          const std::string& entry) {
