@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <ucontext.h>
 #include <vector>
 
@@ -35,10 +36,10 @@ class Block {
   Block(int threads, const std::function<void()>& body)
       : body_(&body), fibers_(static_cast<size_t>(threads)), slots(static_cast<size_t>(threads)) {
     for (Fiber& fiber : fibers_) {
-      fiber.stack.resize(kStackBytes);
+      fiber.stack.reset(new char[kStackBytes]);  // not zeroed: there are many
       getcontext(&fiber.context);
-      fiber.context.uc_stack.ss_sp = fiber.stack.data();
-      fiber.context.uc_stack.ss_size = fiber.stack.size();
+      fiber.context.uc_stack.ss_sp = fiber.stack.get();
+      fiber.context.uc_stack.ss_size = kStackBytes;
       fiber.context.uc_link = &scheduler_;
       makecontext(&fiber.context, &Block::enter, 0);
     }
@@ -87,7 +88,7 @@ class Block {
   static constexpr size_t kStackBytes = 64 << 10;
   struct Fiber {
     ucontext_t context;
-    std::vector<char> stack;
+    std::unique_ptr<char[]> stack;
     size_t arrivals[2] = {0, 0};  // at barriers of the block, of the warp
     bool done = false;
   };
