@@ -100,15 +100,19 @@ CudaKernel emit_for_test(const ir::Op& kernel, const std::string& arch, const st
   CudaKernel out{name, codegen::emit_cuda_kernel(kernel, ir::target_by_name(arch), entry)};
   if (!fits_vectors(kernel, ir::Plan::from(kernel.plan()))) return out;
   const ir::Shape space = ir::kernel_space(kernel).space;
-  for (ir::Value result : kernel.results())
-    out.vector_stores |= result.shape() == space && space.elements() > 1;
+  const int64_t lanes = ir::Plan::from(kernel.plan()).vector;
+  auto vectors = [&](ir::Value value) {
+    return value.shape() == space && space.elements() > 1 &&
+           lanes * ir::byte_size(value.dtype()) >= 16;
+  };
+  for (ir::Value result : kernel.results()) out.vector_stores |= vectors(result);
   bool views = false;
   for (const ir::Op& op : *kernel.body())
     views |= ir::is_view(op.kind()) || op.kind() == ir::OpKind::Pad;
   if (views) return out;
   for (const ir::Op& op : *kernel.body())
     for (ir::Value operand : op.operands())
-      out.vector_loads |= operand.is_parameter() && operand.shape() == space;
+      out.vector_loads |= operand.is_parameter() && vectors(operand);
   return out;
 }
 
