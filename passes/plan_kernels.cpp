@@ -44,6 +44,13 @@ int64_t narrowest_boundary_bytes(const Op& kernel) {
   return std::max<int64_t>(narrowest, 1);
 }
 
+/// Elements that a CUDA thread handles at once: the narrowest tensor moves in pieces of 16 bytes,
+/// and no value fills more than four of them, so that a thread finds its registers.
+int64_t cuda_vector(const Op& kernel) {
+  const int64_t narrow = 16 / narrowest_boundary_bytes(kernel);
+  return std::max<int64_t>(1, std::min<int64_t>(narrow, 64 / widest_bytes(kernel)));
+}
+
 int64_t product(std::span<const int64_t> dims) {
   int64_t n = 1;
   for (int64_t dim : dims) n *= dim;
@@ -66,7 +73,7 @@ Plan plan_elementwise(const Op& kernel, const Shape& space, const Target& target
   plan.tasks = ceil_div(space.elements(), plan.grain);
   if (target.kind == Target::Kind::Cuda) {
     plan.threads = kCudaThreads;
-    plan.vector = std::max<int64_t>(1, 16 / narrowest_boundary_bytes(kernel));
+    plan.vector = cuda_vector(kernel);
     plan.grain = plan.threads * plan.vector;
     plan.tasks = ceil_div(space.elements(), plan.grain);
   } else {
@@ -94,7 +101,7 @@ Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
     // One warp a row while a row fits the registers of a warp, else one block.
     bool warp = columns <= 1024;
     plan.threads = warp ? 128 : std::clamp<int64_t>(ceil_div(columns, 32) * 4, 128, 512) / 32 * 32;
-    plan.vector = std::max<int64_t>(1, 16 / narrowest_boundary_bytes(kernel));
+    plan.vector = cuda_vector(kernel);
     plan.grain = warp ? plan.threads / 32 : 1;
     plan.reason = warp ? "one warp a row" : "one block a row";
   } else {

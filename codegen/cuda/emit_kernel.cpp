@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <string_view>
 #include <unordered_set>
 
@@ -17,6 +18,23 @@ extern const std::string_view kPreludeMemory;
 extern const std::string_view kPreludeReduce;
 
 using ir::Family;
+
+namespace {
+
+/// The kernel in a function of its own, so that names and the printed text are those of the kernel
+/// wherever it stands, and naming costs no more than the kernel is long.
+std::unique_ptr<ir::Module> isolated(const ir::Op& kernel) {
+  auto module = std::make_unique<ir::Module>("kernel");
+  ir::Function* function = module->add_function("f");
+  ir::ValueMap map;
+  for (int i = 0; i < kernel.num_operands(); ++i)
+    map[kernel.operand(i).def()] =
+        function->add_parameter(kernel.operand(i).type(), kernel.body()->parameter(i).name());
+  ir::clone_op(kernel, function->body(), nullptr, map);
+  return module;
+}
+
+}  // namespace
 
 bool can_emit_cuda(const ir::Op& kernel) {
   const Family family = ir::family_of(kernel);
@@ -38,8 +56,10 @@ CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
   MEZZO_CHECK(plan.threads > 0 && plan.threads % 32 == 0 && plan.threads <= 1024 && plan.vector > 0,
               fmt::format("kernel @{}: the plan (threads = {}, vector = {}) is not one of CUDA",
                           kernel.kernel_name(), plan.threads, plan.vector));
-  return family == Family::Rows ? emit_cuda_rows(kernel, plan, name)
-                                : emit_cuda_elementwise(kernel, plan, name);
+  const std::unique_ptr<ir::Module> module = isolated(kernel);
+  const ir::Op& copy = *module->functions()[0]->body().begin();
+  return family == Family::Rows ? emit_cuda_rows(copy, plan, name)
+                                : emit_cuda_elementwise(copy, plan, name);
 }
 
 std::string cuda_program(std::span<const CudaSource> kernels) {

@@ -16,10 +16,10 @@ namespace mezzo::codegen {
 /// flag word in the order of ir::kernel_words, one for the index-range flag if the region checks
 /// indices, and an i64 for each op of ir::kernel_streams.
 struct CudaSource {
-  std::string text;   // device functions and the kernel, without the prelude
-  std::string entry;  // its name
-  int threads = 0;    // a block
-  int64_t blocks = 0;
+  std::string text;    // device functions and the kernel, without the prelude
+  std::string entry;   // its name
+  int threads = 0;     // a block
+  int64_t blocks = 0;  // 0 where the results have no elements: nothing is launched
 };
 
 /// Throws UserError for a family that cannot be emitted yet.

@@ -249,13 +249,15 @@ class RowsEmitter {
     if (!total.empty()) mine = fmt::format("Add::of({}, fold<Add>({}))", mine, total);
     const std::string all = warp_ ? fmt::format("reduce_warp<{}>({})", fold, mine)
                                   : fmt::format("reduce_block<{}, {}>({})", fold, threads_, mine);
-    RegionText::Text result = region_->define(Level::Thread, reduction.type, all);
     const ir::Op& op = *reduction.op;
+    RegionText::Text result = region_->define(Level::Thread, reduction.type, all, op.result());
     const std::string_view type = compute_type_name(op.result().dtype());
     if (op.kind() == OpKind::Argmax)
-      result = region_->define(Level::Thread, type, fmt::format("({}){}.at", type, result.text));
+      result = region_->define(Level::Thread, type, fmt::format("({}){}.at", type, result.text),
+                               op.result());
     else if (reduction.type != type)
-      result = region_->define(Level::Thread, type, fmt::format("({}){}", type, result.text));
+      result = region_->define(Level::Thread, type, fmt::format("({}){}", type, result.text),
+                               op.result());
     region_->preset(op.result(), result);
   }
 

@@ -6,6 +6,7 @@
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/printer.h>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include <limits>
 #include <numeric>
 #include <unordered_set>
+#include <utility>
 
 namespace mezzo::codegen {
 
@@ -53,6 +55,16 @@ RegionText::RegionText(const ir::Op& kernel, int lanes)
       lanes_(lanes),
       wide_(needs_wide_index(kernel)),
       words_(ir::kernel_words(kernel)) {
+  // Names as the IR prints them, of letters that C++ takes.
+  const ir::ValueNames names(*kernel.function());
+  auto identify = [&](ir::Value value) {
+    std::string id = names(value).substr(1);
+    std::replace_if(id.begin(), id.end(), [](char c) { return c == '.' || c == '$'; }, '_');
+    ids_[value.def()] = unique(id);
+  };
+  for (ir::Value parameter : kernel.body()->parameters()) identify(parameter);
+  for (const ir::Op& op : *kernel.body())
+    for (ir::Value result : op.results()) identify(result);
   int slot = 0;
   for (const ir::Op* op : ir::kernel_streams(kernel)) stream_slots_[op] = slot++;
 }
@@ -84,9 +96,15 @@ std::string RegionText::name(std::string_view prefix) {
   return fmt::format("{}{}", prefix, counts_[std::string(prefix)]++);
 }
 
+std::string RegionText::unique(const std::string& wanted) {
+  std::string text = wanted;
+  while (!taken_.insert(text).second) text = fmt::format("{}_{}", wanted, ++counts_[wanted]);
+  return text;
+}
+
 RegionText::Text RegionText::define(Level level, std::string_view type,
-                                    const std::string& expression) {
-  const std::string result = name("v");
+                                    const std::string& expression, ir::Value of) {
+  const std::string result = unique(of ? named_after("v_", of) : current_);
   writer(level).line(fmt::format("const {} {} = {};", type, result, expression));
   return {result, level};
 }
@@ -261,13 +279,17 @@ RegionText::Text RegionText::eval(ir::Value value, const TextCoordinates& at) {
   if (value.type().elements() == 1) key.second = origin(value.shape());
   for (auto level = known_.rbegin(); level != known_.rend(); ++level)
     if (auto it = level->find(key); it != level->end()) return it->second;
+  const std::string outer = std::exchange(current_, named_after("v_", value));
   Text result = value.is_parameter() ? load(value, key.second) : eval_op(*value.op(), key.second);
+  current_ = outer;
   known_[static_cast<size_t>(result.level)][key] = result;
   return result;
 }
 
 void RegionText::preset(ir::Value value, const Text& computed) {
+  const std::string outer = std::exchange(current_, named_after("v_", value));
   Text result = round(value.dtype(), computed);
+  current_ = outer;
   flag(*value.op(), {}, computed, result);
   presets_[value.def()] = result;
 }
@@ -333,7 +355,12 @@ RegionText::Text RegionText::eval_op(const ir::Op& op, const TextCoordinates& at
   }
   if (op.kind() == OpKind::CheckIndex) return check_index(op, operands[0]);
   const Text unrounded = compute(op, operands, level);
-  const bool exact = ir::needs_no_rounding(op.kind());
+  bool exact = ir::needs_no_rounding(op.kind());
+  // Casts of what is wider than f32 have rounded once already.
+  if (op.kind() == OpKind::Cast) {
+    const DType from = op.operand(0).dtype();
+    exact = from == DType::F64 || !ir::is_float(from);
+  }
   const Text result = exact ? unrounded : round(dtype, unrounded);
   flag(op, operands, unrounded, result);
   return result;
@@ -353,16 +380,17 @@ RegionText::Text RegionText::load(ir::Value parameter, const TextCoordinates& at
   // A vector's own lanes end where the tensor does.
   MEZZO_CHECK(!lanes_vary || tail_.empty(), "a tail is read through an identity alone");
   return define(level, compute_type_name(parameter.dtype()),
-                fmt::format("widen(p{}[{}])", parameter.index(), index_text(index)));
+                fmt::format("widen({}[{}])", named_after("p_", parameter), index_text(index)));
 }
 
 RegionText::Text RegionText::load_vector(ir::Value parameter, const TextIndex& index) {
-  const std::string array = name("x");
+  const std::string array = unique(named_after("x_", parameter));
   TextIndex first = index;
   first.stride = 0;
   SourceWriter& out = writer(index.level);
   use(tail_);
-  const std::string address = fmt::format("p{} + {}", parameter.index(), index_text(first));
+  const std::string address =
+      fmt::format("{} + {}", named_after("p_", parameter), index_text(first));
   out.line(fmt::format("{} {}[{}];", compute_type_name(parameter.dtype()), array, lanes_));
   if (tail_.empty())
     out.line(fmt::format("load_vector<{}>({}, {});", lanes_, array, address));
@@ -375,7 +403,7 @@ RegionText::Text RegionText::load_kept(ir::Value parameter) {
   auto [it, fresh] = kept_.arrays.try_emplace(parameter.def());
   if (fresh) {
     kept_.budget -= kept_.iterations * lanes_;
-    it->second = name("x");
+    it->second = unique(named_after("x_", parameter));
     for (const std::string& part : identifiers(kept_.place)) use(part);
     SourceWriter& out = writer(Level::Thread);
     out.line(fmt::format("{} {}[{}][{}];", compute_type_name(parameter.dtype()), it->second,
@@ -386,8 +414,8 @@ RegionText::Text RegionText::load_kept(ir::Value parameter) {
       else
         out.open(head);
     }
-    out.line(fmt::format("load_vector<{}>({}[it], p{} + {});", lanes_, it->second,
-                         parameter.index(), kept_.place));
+    out.line(fmt::format("load_vector<{}>({}[it], {} + {});", lanes_, it->second,
+                         named_after("p_", parameter), kept_.place));
     for (const std::string& head : kept_.loop)
       if (!head.starts_with('#') && !head.ends_with(';')) out.close();
   }

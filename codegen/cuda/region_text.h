@@ -33,6 +33,8 @@ class RegionText {
   };
 
   /// `lanes`: elements that a thread handles at once; inside a lane's code their number is `j`.
+  /// What computes the value `%h` of the kernel's function is named `v_h`, what holds it rounded to
+  /// 16 bits `v_h_r`, the pointer to the parameter `%x` `p_x`.
   RegionText(const ir::Op& kernel, int lanes);
 
   int lanes() const { return lanes_; }
@@ -83,9 +85,10 @@ class RegionText {
     return TextCoordinates(static_cast<size_t>(shape.rank()));
   }
 
-  /// A new name, `prefix` and a number.
+  /// A new name: `prefix` and a number.
   std::string name(std::string_view prefix);
-  Text define(Level level, std::string_view type, const std::string& expression);
+  /// A constant, named after `of` or else after the value that is being evaluated.
+  Text define(Level level, std::string_view type, const std::string& expression, ir::Value of = {});
   std::string index_text(const TextIndex& index);
 
   /// The finished kernel: device functions, signature, flag variables, `body`, flag stores.
@@ -121,10 +124,19 @@ class RegionText {
   TextIndex linear(const ir::Shape& shape, const TextCoordinates& at);
   TextIndex named(Level level, const std::string& expression, int64_t multiple);
   void use(const std::string& name);
+  /// `prefix` and the name of the value in the IR.
+  std::string named_after(std::string_view prefix, ir::Value value) const {
+    return std::string(prefix) + ids_.at(value.def());
+  }
+  /// `wanted` where it is free, else with a number.
+  std::string unique(const std::string& wanted);
 
   const ir::Op& kernel_;
   int lanes_;
   bool wide_;
+  std::unordered_map<const ir::ValueDef*, std::string> ids_;
+  std::set<std::string> taken_;
+  std::string current_ = "v";  // the name of the value that is being evaluated
   DeviceFunctions functions_;
   std::vector<SourceWriter> writers_;
   std::vector<std::map<Key, Text>> known_;

@@ -6,11 +6,13 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/flags.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/printer.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace mezzo::codegen {
 
@@ -75,8 +77,11 @@ bool is_atom(const std::string& text) { return text.find_first_of(" (") == std::
 
 RegionText::Text RegionText::round(DType dtype, const Text& value) {
   if (!ir::is_16bit(dtype)) return value;
-  return define(value.level, "float",
-                fmt::format("round_{}({})", storage_type_name(dtype), value.text));
+  const std::string outer = std::exchange(current_, current_ + "_r");
+  const Text rounded = define(value.level, "float",
+                              fmt::format("round_{}({})", storage_type_name(dtype), value.text));
+  current_ = outer;
+  return rounded;
 }
 
 RegionText::Text RegionText::convert(DType from, DType to, const Text& value) {
@@ -129,8 +134,8 @@ RegionText::Text RegionText::compute(const ir::Op& op, const std::vector<Text>& 
   if (!ir::is_float(from)) return compute_integer(op, x, level);
   std::vector<std::string> operands;
   for (const Text& text : x) operands.push_back(text.text);
-  const std::string result =
-      functions_.call(op.kind(), width_of(from), operands, writer(level), name("v") + "_");
+  const std::string result = functions_.call(op.kind(), width_of(from), operands, writer(level),
+                                             unique("t" + current_.substr(1)) + "_");
   return is_atom(result) ? Text{result, level} : define(level, type, result);
 }
 
@@ -257,11 +262,10 @@ void RegionText::flag(const ir::Op& op, const std::vector<Text>& x, const Text& 
            fmt::format("nonfinite({})", rounded.text));
   if (ir::is_16bit(dtype)) {
     const bool cast = op.kind() == OpKind::Cast && x.size() == 1;
-    // An integer that is too large for the type was never a finite float.
-    if (!cast || ir::is_float(op.operand(0).dtype()))
-      add_flag(op, static_cast<uint32_t>(FlagBit::Overflow), rounded.level,
-               fmt::format("is_infinite({}) & !nonfinite({})", rounded.text,
-                           cast ? x[0].text : unrounded.text));
+    std::string condition = fmt::format("is_infinite({})", rounded.text);
+    if (!cast || ir::is_float(op.operand(0).dtype()))  // an integer is finite
+      condition += fmt::format(" & !nonfinite({})", cast ? x[0].text : unrounded.text);
+    add_flag(op, static_cast<uint32_t>(FlagBit::Overflow), rounded.level, condition);
   }
   std::string pole;
   switch (op.kind()) {
@@ -324,8 +328,9 @@ std::string RegionText::finish(const std::string& entry, int64_t threads) {
     const ir::Value operand = kernel_.operand(i);
     bool may_alias = false;
     for (ir::Value result : kernel_.results()) may_alias |= bytes(result) == bytes(operand);
-    parameters.push_back(fmt::format("const {}*{} p{}", storage_type_name(operand.dtype()),
-                                     may_alias ? "" : " __restrict__", i));
+    parameters.push_back(fmt::format("const {}*{} {}", storage_type_name(operand.dtype()),
+                                     may_alias ? "" : " __restrict__",
+                                     named_after("p_", kernel_.body()->parameter(i))));
   }
   for (int i = 0; i < kernel_.num_results(); ++i)
     parameters.push_back(fmt::format("{}* r{}", storage_type_name(kernel_.result(i).dtype()), i));
@@ -334,6 +339,13 @@ std::string RegionText::finish(const std::string& entry, int64_t threads) {
   for (size_t i = 0; i < stream_slots_.size(); ++i) parameters.push_back(fmt::format("i64 s{}", i));
   SourceWriter out;
   out.append(functions_.text());
+  // The kernel as the IR has it.
+  const std::string text = ir::print(kernel_);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    out.line("// " + text.substr(at, end - at));
+    at = end + 1;
+  }
   out.line(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", threads, entry));
   for (size_t i = 0; i < parameters.size(); ++i)
     out.line(fmt::format("    {}{}", parameters[i], i + 1 < parameters.size() ? "," : ") {"));

@@ -3,8 +3,6 @@
 
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
-#include <mezzo/passes/pass_manager.h>
-#include <mezzo/passes/pipeline.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -12,7 +10,6 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <codegen/cuda_kernels.h>
 #include <cstring>
 #include <span>
 
@@ -98,33 +95,24 @@ bool fits_vectors(const ir::Op& kernel, const ir::Plan& plan) {
 
 }  // namespace
 
-void compile_passes(ir::Module& module, const std::string& target, const std::string& rounding) {
-  passes::Pipeline pipeline = passes::pipeline_by_name("infer");
-  passes::set_rounding(pipeline, rounding);
-  passes::set_target(pipeline, target);
-  std::erase_if(pipeline, [&](const passes::PipelineStep& step) {
-    return step.pass->latest < module.stage();
-  });
-  passes::ManagerOptions options;
-  options.debug.to = "/dev/null";
-  passes::PassContext context;
-  passes::run_pipeline(module, pipeline, options, context);
-}
-
 CudaKernel emit_for_test(const ir::Op& kernel, const std::string& arch, const std::string& name,
                          const std::string& entry) {
   CudaKernel out{name, codegen::emit_cuda_kernel(kernel, ir::target_by_name(arch), entry)};
   if (!fits_vectors(kernel, ir::Plan::from(kernel.plan()))) return out;
   const ir::Shape space = ir::kernel_space(kernel).space;
-  for (ir::Value result : kernel.results())
-    out.vector_stores |= result.shape() == space && space.elements() > 1;
+  const int64_t lanes = ir::Plan::from(kernel.plan()).vector;
+  auto vectors = [&](ir::Value value) {
+    return value.shape() == space && space.elements() > 1 &&
+           lanes * ir::byte_size(value.dtype()) >= 16;
+  };
+  for (ir::Value result : kernel.results()) out.vector_stores |= vectors(result);
   bool views = false;
   for (const ir::Op& op : *kernel.body())
     views |= ir::is_view(op.kind()) || op.kind() == ir::OpKind::Pad;
   if (views) return out;
   for (const ir::Op& op : *kernel.body())
     for (ir::Value operand : op.operands())
-      out.vector_loads |= operand.is_parameter() && operand.shape() == space;
+      out.vector_loads |= operand.is_parameter() && vectors(operand);
   return out;
 }
 

@@ -75,28 +75,36 @@ DEVICE float gelu_f32(const float x) {
   return t72;
 }
 
+// %0 = kernel @k0 (%x = %x, %b = %b) {family = "elementwise"} plan {grain = 2048, tasks = 4, threads = 256, vector = 8} : (tensor<64x128xf16>, tensor<128xf16>) -> tensor<64x128xf16> {
+//   %1 = cast %x : tensor<64x128xf16> -> tensor<64x128xf32>
+//   %2 = cast %b : tensor<128xf16> -> tensor<128xf32>
+//   %3 = add %1, %2 : (tensor<64x128xf32>, tensor<128xf32>) -> tensor<64x128xf32>
+//   %4 = gelu %3 : tensor<64x128xf32>
+//   %5 = cast %4 {word = 0} : tensor<64x128xf32> -> tensor<64x128xf16>
+//   yield %5 : tensor<64x128xf16>
+// }
 extern "C" __global__ void __launch_bounds__(256) k0(
-    const f16* p0,
-    const f16* __restrict__ p1,
+    const f16* p_x,
+    const f16* __restrict__ p_b,
     f16* r0,
     u32* w0) {
   u32 flags0 = 0;
   const u32 i = ((u32)blockIdx.x * 256 + threadIdx.x) * 8;
   if (i < 8192u) {
-    float x0[8];
-    load_vector<8>(x0, p0 + i);
+    float x_x[8];
+    load_vector<8>(x_x, p_x + i);
     const u32 c1 = i % 128u;
-    float x1[8];
-    load_vector<8>(x1, p1 + c1);
+    float x_b[8];
+    load_vector<8>(x_b, p_b + c1);
     float y0[8];
     #pragma unroll
     for (u32 j = 0; j < 8; ++j) {
-      const float v0_0 = x0[j] + x1[j];
-      const float v2 = gelu_f32(v0_0);
-      const float v3 = round_f16(v2);
-      flags0 |= nonfinite(v3) ? 1u : 0u;
-      flags0 |= is_infinite(v3) & !nonfinite(v2) ? 2u : 0u;
-      y0[j] = v3;
+      const float t_3_0 = x_x[j] + x_b[j];
+      const float v_4 = gelu_f32(t_3_0);
+      const float v_5_r = round_f16(v_4);
+      flags0 |= nonfinite(v_5_r) ? 1u : 0u;
+      flags0 |= is_infinite(v_5_r) & !nonfinite(v_4) ? 2u : 0u;
+      y0[j] = v_5_r;
     }
     store_vector<8>(r0 + i, y0);
   }

@@ -30,8 +30,16 @@ DEVICE float exp_f32(const float x) {
   return t27;
 }
 
+// %0 = kernel @k0 (%x = %x) {family = "rows"} plan {grain = 4, reason = "one warp a row", tasks = 8, threads = 128, vector = 4} : tensor<32x1000xf32> {
+//   %1 = max %x {axes = [1], keepdims = true} : tensor<32x1000xf32> -> tensor<32x1xf32>
+//   %2 = sub %x, %1 : (tensor<32x1000xf32>, tensor<32x1xf32>) -> tensor<32x1000xf32>
+//   %3 = exp %2 : tensor<32x1000xf32>
+//   %4 = sum %3 {axes = [1], keepdims = true} : tensor<32x1000xf32> -> tensor<32x1xf32>
+//   %5 = div %3, %4 : (tensor<32x1000xf32>, tensor<32x1xf32>) -> tensor<32x1000xf32>
+//   yield %5 : tensor<32x1000xf32>
+// }
 extern "C" __global__ void __launch_bounds__(128) k0(
-    const float* p0,
+    const float* p_x,
     float* r0) {
   const u32 t = threadIdx.x % 32;
   const u32 row = (u32)blockIdx.x * 4 + threadIdx.x / 32;
@@ -39,53 +47,53 @@ extern "C" __global__ void __launch_bounds__(128) k0(
   #pragma unroll
   for (u32 j = 0; j < 4; ++j) a0[j] = __uint_as_float(0xFF800000u);
   const u32 row_start = row * 1000u;
-  float x0[8][4];
+  float x_x[8][4];
   #pragma unroll
   for (u32 it = 0; it < 8; ++it) {
-    const u32 c = ((u32)it * 32 + t) * 4;
+    const u32 c = (it * 32 + t) * 4;
     if (c < 1000u) {
-      load_vector<4>(x0[it], p0 + row_start + c);
+      load_vector<4>(x_x[it], p_x + row_start + c);
     }
   }
   #pragma unroll
   for (u32 it = 0; it < 8; ++it) {
-    const u32 c = ((u32)it * 32 + t) * 4;
+    const u32 c = (it * 32 + t) * 4;
     if (c < 1000u) {
       #pragma unroll
       for (u32 j = 0; j < 4; ++j) {
-        a0[j] = Maximum::of(a0[j], x0[it][j]);
+        a0[j] = Maximum::of(a0[j], x_x[it][j]);
       }
     }
   }
-  const float v0 = reduce_warp<Maximum>(fold<Maximum>(a0));
+  const float v_1 = reduce_warp<Maximum>(fold<Maximum>(a0));
   float a1[4];
   #pragma unroll
   for (u32 j = 0; j < 4; ++j) a1[j] = 0;
   #pragma unroll
   for (u32 it = 0; it < 8; ++it) {
-    const u32 c = ((u32)it * 32 + t) * 4;
+    const u32 c = (it * 32 + t) * 4;
     if (c < 1000u) {
       #pragma unroll
       for (u32 j = 0; j < 4; ++j) {
-        const float v1_0 = x0[it][j] - v0;
-        const float v3 = exp_f32(v1_0);
-        a1[j] = Add::of(a1[j], v3);
+        const float t_2_0 = x_x[it][j] - v_1;
+        const float v_3 = exp_f32(t_2_0);
+        a1[j] = Add::of(a1[j], v_3);
       }
     }
   }
-  const float v4 = reduce_warp<Add>(fold<Add>(a1));
+  const float v_4 = reduce_warp<Add>(fold<Add>(a1));
   #pragma unroll
   for (u32 it = 0; it < 8; ++it) {
-    const u32 c = ((u32)it * 32 + t) * 4;
+    const u32 c = (it * 32 + t) * 4;
     if (c < 1000u) {
       const u32 e = row_start + c;
       float y0[4];
       #pragma unroll
       for (u32 j = 0; j < 4; ++j) {
-        const float v5_0 = x0[it][j] - v0;
-        const float v7 = exp_f32(v5_0);
-        const float v8_0 = __fdiv_rn(v7, v4);
-        y0[j] = v8_0;
+        const float t_2_1_0 = x_x[it][j] - v_1;
+        const float v_3_1 = exp_f32(t_2_1_0);
+        const float t_5_0 = __fdiv_rn(v_3_1, v_4);
+        y0[j] = t_5_0;
       }
       store_vector<4>(r0 + e, y0);
     }

@@ -1,20 +1,24 @@
+// %0 = kernel @k0 (%x = %x, %b = %b) {family = "elementwise"} plan {grain = 1024, threads = 256, vector = 4} : (tensor<7x9xf32>, tensor<9xf32>) -> tensor<7x9xf32> {
+//   %1 = mul %x, %b : (tensor<7x9xf32>, tensor<9xf32>) -> tensor<7x9xf32>
+//   yield %1 : tensor<7x9xf32>
+// }
 extern "C" __global__ void __launch_bounds__(256) k0(
-    const float* p0,
-    const float* __restrict__ p1,
+    const float* p_x,
+    const float* __restrict__ p_b,
     float* r0) {
   const u32 i = ((u32)blockIdx.x * 256 + threadIdx.x) * 4;
   if (i < 63u) {
     const u32 count = 63u - i < 4u ? 63u - i : 4u;
-    float x0[4];
-    load_tail<4>(x0, p0 + i, count);
+    float x_x[4];
+    load_tail<4>(x_x, p_x + i, count);
     float y0[4];
     #pragma unroll
     for (u32 j = 0; j < 4; ++j) {
       const u32 e = i + j < 62u ? i + j : 62u;
       const u32 c1 = e % 9u;
-      const float v0 = widen(p1[c1]);
-      const float v1_0 = x0[j] * v0;
-      y0[j] = v1_0;
+      const float v_b = widen(p_b[c1]);
+      const float t_1_0 = x_x[j] * v_b;
+      y0[j] = t_1_0;
     }
     store_tail<4>(r0 + i, y0, count);
   }
