@@ -237,12 +237,20 @@ std::optional<Classified> classify_reductions(const OpSet& ops, std::span<const 
   std::vector<int8_t> reduced;
   for (int64_t axis : axes) reduced.push_back(static_cast<int8_t>(axis));
   Mapper mapper(ops);
+  auto map_for = [&](const Shape& shape) {
+    return trailing ? rows_output_map(shape, space, k) : columns_output_map(shape, space, k);
+  };
   for (Value value : outputs) {
-    std::optional<AxisMap> map = trailing ? rows_output_map(value.shape(), space, k)
-                                          : columns_output_map(value.shape(), space, k);
+    std::optional<AxisMap> map = map_for(value.shape());
     if (!map || !mapper.demand(value, *map)) return std::nullopt;
   }
   if (!mapper.propagate(reduced)) return std::nullopt;
+  // A reduction gives the kept axes in their places. What is read along others (a square space
+  // reduced behind a transposition, then read beside the untransposed value) is another kernel's.
+  for (const Op* op : ops) {
+    const AxisMap* map = is_reduction(op->kind()) ? mapper.map_of(op) : nullptr;
+    if (map && map_for(op->result().shape()) != *map) return std::nullopt;
+  }
   // The reductions of a columns kernel run side by side: none may need another one, also where the
   // reduced axes have length 1, and it yields only columns.
   if (!trailing) {

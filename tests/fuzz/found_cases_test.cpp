@@ -90,6 +90,28 @@ TEST_CASE("a buffered value of a row is read from its own copy of the loop") {
              Judged::AsResults);
 }
 
+TEST_CASE("a reduction over the middle axis of a square is read along the axes that it kept") {
+  check_text(R"(module @m {
+  func @f(%x: tensor<5x7x7xf16>) -> (tensor<5x7x7xf16>, tensor<5x7x7xf16>) {
+    %0 = softmax %x {axis = 1} : tensor<5x7x7xf16>
+    %1 = max %x {axes = [1], keepdims = true} : tensor<5x7x7xf16> -> tensor<5x1x7xf16>
+    %2 = sub %x, %1 : (tensor<5x7x7xf16>, tensor<5x1x7xf16>) -> tensor<5x7x7xf16>
+    return %0, %2 : (tensor<5x7x7xf16>, tensor<5x7x7xf16>)
+  }
+}
+)",
+             Judged::OpByOp);
+  check_text(R"(module @m {
+  func @f(%x: tensor<5x7x7xf32>) -> tensor<5x7x7xf32> {
+    %0 = max %x {axes = [1], keepdims = true} : tensor<5x7x7xf32> -> tensor<5x1x7xf32>
+    %1 = sub %x, %0 : (tensor<5x7x7xf32>, tensor<5x1x7xf32>) -> tensor<5x7x7xf32>
+    return %1 : tensor<5x7x7xf32>
+  }
+}
+)",
+             Judged::Exact);
+}
+
 TEST_CASE("in excess precision a non-finite operand is no fault of the op that reads it") {
   check_text(R"(module @m {
   func @f(%x: tensor<0xf16>, %s: tensor<f16>) -> tensor<0xbool> {

@@ -43,7 +43,8 @@ struct Draft {
   /// Shapes of the main operand.
   std::vector<Shape> shapes() const {
     if (!small()) return {Shape{kRows, kColumns}};
-    return {Shape{}, Shape{1}, Shape{7, 13}, Shape{3, 1, 5}, Shape{3, 0}, Shape{0, 4}, Shape{4097}};
+    return {Shape{},        Shape{1},    Shape{7, 13}, Shape{3, 1, 5},
+            Shape{4, 5, 5}, Shape{3, 0}, Shape{0, 4},  Shape{4097}};
   }
 
   /// One case for each variant of the attributes that the row leaves open.
