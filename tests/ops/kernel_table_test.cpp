@@ -28,7 +28,7 @@ using ir::OpInfo;
 using ir::OpKind;
 using ir::Value;
 
-constexpr size_t kQuickCases = 8;
+constexpr size_t kQuickCases = 6;
 
 bool everything() {
   const char* text = std::getenv("MEZZO_KERNEL_CASES");
