@@ -40,6 +40,7 @@ struct ListingSummary {
   std::vector<int64_t> instructions;
   int wide = 0;  // kernels with a load and a store of 16 bytes
   int narrow = 0;
+  int64_t spilled = 0;  // bytes of spills and stack frames, which a check has refused
   double milliseconds = 0;
 };
 
