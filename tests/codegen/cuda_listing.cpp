@@ -161,6 +161,8 @@ void check_compiled(const std::vector<CudaKernel>& kernels, const std::string& a
       CHECK(listing.instructions > 0);
       if (kernel.vector_loads) CHECK(listing.loads[4] > 0);
       if (kernel.vector_stores) CHECK(listing.stores[4] > 0);
+      summary.spilled +=
+          resources.spill_store_bytes + resources.spill_load_bytes + resources.stack_bytes;
       summary.registers.push_back(resources.registers);
       summary.instructions.push_back(listing.instructions);
       ++(listing.loads[4] > 0 || listing.stores[4] > 0 ? summary.wide : summary.narrow);
@@ -187,10 +189,11 @@ void print_summary(const char* name, const std::string& arch, ListingSummary& su
   const size_t middle = summary.registers.size() / 2;
   fmt::print(
       "{}, {}: {} kernels, registers {} / {} / {}, instructions {} / {} / {} (least, median, "
-      "most), no spills; {} with accesses of 16 bytes, {} without; {:.0f} ms each\n",
+      "most), {} bytes of spills and stack; {} with accesses of 16 bytes, {} without; {:.0f} ms "
+      "each\n",
       name, arch, summary.registers.size(), summary.registers.front(), summary.registers[middle],
       summary.registers.back(), summary.instructions.front(), summary.instructions[middle],
-      summary.instructions.back(), summary.wide, summary.narrow,
+      summary.instructions.back(), summary.spilled, summary.wide, summary.narrow,
       summary.milliseconds / static_cast<double>(summary.registers.size()));
 }
 

@@ -38,8 +38,9 @@ CudaKernel emit_for_test(const ir::Op& kernel, const std::string& arch, const st
 struct ListingSummary {
   std::vector<int> registers;
   std::vector<int64_t> instructions;
-  int wide = 0;  // kernels with a load and a store of 16 bytes
+  int wide = 0;  // kernels with a load or a store of 16 bytes in their PTX
   int narrow = 0;
+  int64_t spilled = 0;  // bytes of spills and stack frames, which a check has refused
   double milliseconds = 0;
 };
 
