@@ -79,6 +79,8 @@ class Run {
   void dump(size_t index, bool changed) const;
   void write(const std::string& file, std::string_view text) const;
   [[noreturn]] void fail(size_t index, const char* where, std::string what) const;
+  std::pair<std::unique_ptr<Module>, size_t> module_before(size_t index) const;
+  void refuse_early(size_t index) const;
   std::string write_reproducer(size_t index) const;
   size_t first_breaking_step() const;
 
@@ -113,24 +115,45 @@ void Run::dump(size_t index, bool changed) const {
         banner + ir::print(module_, {.locations = options_.debug.locs}));
 }
 
-/// The module before step `index`, made again from the input: passes are deterministic, and a copy
-/// before each of them would cost more than the passes.
-std::string Run::write_reproducer(size_t index) const {
+/// The module before step `index` and that step, made again from the input: passes are
+/// deterministic, and a copy before each of them would cost more than the passes. The input and
+/// step 0 when what ran before does not run again.
+std::pair<std::unique_ptr<Module>, size_t> Run::module_before(size_t index) const {
   std::unique_ptr<Module> module = input_->clone();
   PassContext context;
   context.target = context_.target;
-  size_t first = 0;
   try {
-    for (; first < index; ++first) {
-      if (skipped(pipeline_[first])) continue;
-      context.options = pipeline_[first].options;
-      pipeline_[first].pass->run(*module, context);
+    for (size_t i = 0; i < index; ++i) {
+      if (skipped(pipeline_[i])) continue;
+      context.options = pipeline_[i].options;
+      pipeline_[i].pass->run(*module, context);
     }
   } catch (const std::exception&) {
-    // What ran before does not run again: the whole pipeline from the input shows that.
-    module = input_->clone();
-    first = 0;
+    return {input_->clone(), 0};
   }
+  return {std::move(module), index};
+}
+
+/// A pass that gives a stage takes the one before it; where it stumbles over what an earlier pass
+/// would have replaced it was asked for too early, by a pipeline or `skip=`: the user's fault.
+void Run::refuse_early(size_t index) const {
+  const PassInfo& pass = *pipeline_[index].pass;
+  if (!pass.gives) return;
+  auto [module, first] = module_before(index);
+  if (first != index || module->stage() >= pass.latest) return;
+  const ir::Stage stage = module->stage();
+  module->set_stage(pass.latest);
+  std::vector<ir::VerifierFinding> findings = ir::verify(*module);
+  if (findings.empty()) return;
+  throw UserError(
+      {},
+      fmt::format("pass '{}' takes a module of stage {}, this one has stage {}: {}", pass.name,
+                  ir::to_string(pass.latest), ir::to_string(stage), to_string(findings.front())),
+      "let the passes before it run first; `mezzo opt --pipeline=train` runs them all");
+}
+
+std::string Run::write_reproducer(size_t index) const {
+  auto [module, first] = module_before(index);
   Pipeline rest;
   for (size_t i = first; i <= index; ++i)
     if (!skipped(pipeline_[i])) rest.push_back(pipeline_[i]);
@@ -144,6 +167,7 @@ std::string Run::write_reproducer(size_t index) const {
 void Run::fail(size_t index, const char* where, std::string what) const {
   constexpr std::string_view kPrefix = "internal error: ";
   if (what.starts_with(kPrefix)) what.erase(0, kPrefix.size());
+  refuse_early(index);
   std::string text =
       fmt::format("internal error {} pass '{}': {}", where, pipeline_[index].pass->name, what);
   std::string note;

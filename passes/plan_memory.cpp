@@ -191,6 +191,12 @@ bool plan_memory(Module& module, PassContext&) {
   bool changed = false;
   for (const auto& function : module.functions()) {
     if (function->attrs().has("arena")) continue;
+    for (const Op& op : function->body())
+      if (op.kind() == OpKind::Kernel && !op.has_plan())
+        throw UserError(op.origin().location,
+                        "kernel @" + op.kernel_name() + " of @" + function->name() +
+                            " has no plan, so the size of its workspace is unknown",
+                        "plan-kernels runs before plan-memory");
     Planner(*function).run();
     changed = true;
   }
