@@ -254,9 +254,26 @@ std::vector<Op*> find_sums(ir::Function& function, Axes& axes) {
   return sums;
 }
 
+/// Throws Mixed where a value without samples, a constant say, is another one for another batch.
+void compare(const ir::Function& function, const ir::Function& other, const Axes& axes) {
+  const Op* same = other.body().front();
+  for (const Op& op : function.body()) {
+    if (!same || op.kind() != same->kind() || op.num_results() != same->num_results())
+      throw Mixed();
+    for (int i = 0; i < op.num_results(); ++i) {
+      if (axes.of(op.result(i)) >= 0) continue;
+      if (op.result(i).type() != same->result(i).type() || op.attrs() != same->attrs())
+        throw Mixed();
+    }
+    same = same->next();
+  }
+  if (same) throw Mixed();
+}
+
 }  // namespace
 
-std::optional<std::string> mask_batch(ir::Function& function) {
+std::optional<std::string> mask_batch(ir::Function& function, const ir::Module* other_batch) {
+  if (!other_batch) return std::nullopt;
   MEZZO_CHECK(function.num_parameters() >= 2 && function.parameter(0).type().rank() > 0 &&
                   function.parameter(1).type().rank() > 0,
               "a function of inputs and targets, samples along their first axis");
@@ -264,6 +281,7 @@ std::optional<std::string> mask_batch(ir::Function& function) {
   std::vector<Op*> sums;
   try {
     sums = find_sums(function, axes);
+    compare(function, *other_batch->function(function.name()), axes);
   } catch (const Mixed&) {
     return std::nullopt;
   }

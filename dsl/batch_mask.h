@@ -14,6 +14,9 @@ namespace mezzo::detail {
 /// out of every sum and mean over samples. Samples lie along the first axis of the first two
 /// parameters. Returns the name of the new parameter; nothing, and the function as it was, when
 /// samples meet in another way (a product or a maximum over them ...), so that padding would show.
-std::optional<std::string> mask_batch(ir::Function& function);
+/// `other_batch` holds the same function traced for another number of samples: where anything but
+/// the axis of samples differs, such as a number made from its length, padding would show too, as
+/// it may when there is no such trace (null).
+std::optional<std::string> mask_batch(ir::Function& function, const ir::Module* other_batch);
 
 }  // namespace mezzo::detail

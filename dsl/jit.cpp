@@ -8,6 +8,7 @@
 #include <mezzo/runtime/log.h>
 
 #include <map>
+#include <mutex>
 
 namespace mezzo::detail {
 
@@ -17,9 +18,12 @@ struct JitPrograms::Entry {
   std::unique_ptr<Program> program;
   std::map<std::string, size_t, std::less<>> inputs;  // by parameter name
   std::map<std::string, std::shared_ptr<ParameterState>, std::less<>> parameters;
+  std::string rng_name;
 };
 
 struct JitPrograms::State {
+  /// Calls take turns: a program has one arena, and a call may compile.
+  std::recursive_mutex turn;
   std::map<std::string, Entry> entries;
   Array rng{ir::Type(i64, {2})};
 };
@@ -56,7 +60,9 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
     attrs.push_back({{"updates", ir::ValueRef{rng.def()}}});
   }
   trace.end_function(results, std::move(attrs));
-  for (const auto& parameter : trace.parameters()) entry.parameters[parameter->name] = parameter;
+  for (size_t i = 0; i < trace.parameters().size(); ++i)
+    entry.parameters[trace.parameter_names()[i]] = trace.parameters()[i];
+  entry.rng_name = trace.rng_name();
   entry.traced = ir::print(trace.module());
   ProgramOptions options;
   options.device = options_.device;
@@ -72,9 +78,13 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
   return state_->entries.emplace(signature, std::move(entry)).first->second;
 }
 
-std::string JitPrograms::ir(std::span<const Array> arguments) { return entry(arguments).traced; }
+std::string JitPrograms::ir(std::span<const Array> arguments) {
+  std::lock_guard turn(state_->turn);
+  return entry(arguments).traced;
+}
 
 std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
+  std::lock_guard turn(state_->turn);
   Entry& entry = this->entry(arguments);
   const ir::Function& function = entry.program->function();
   std::vector<Array> copies(arguments.begin(), arguments.end());
@@ -87,8 +97,12 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
       parameters.push_back(copies[input->second].bytes.data());
     else if (weight != entry.parameters.end())
       parameters.push_back(weight->second->bind(parameter.dtype(), options_.seed).bytes.data());
-    else
+    else {
+      MEZZO_CHECK(
+          parameter.name() == entry.rng_name,
+          "the program has a parameter '" + std::string(parameter.name()) + "' that nothing binds");
       parameters.push_back(state_->rng.bytes.data());
+    }
   }
   std::vector<Array> out;
   std::vector<ir::Value> values = function.results();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `jit`: a C++ function of tensors as a function of arrays. It is traced and compiled once for
-// every combination of argument types.
+// every combination of argument types. Threads may call one function and its copies, which share
+// the programs: the calls take turns. A model's parameters are not guarded against a Trainer that
+// changes them at the same time.
 #pragma once
 
 #include <mezzo/dsl/device.h>

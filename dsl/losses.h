@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mezzo/dsl/ops.h>
+#include <mezzo/ir/error.h>
 
 namespace mezzo::losses {
 
@@ -17,10 +18,16 @@ struct CrossEntropy {
 };
 inline constexpr CrossEntropy cross_entropy{};
 
-/// Mean of squared differences over all elements.
+/// Mean of squared differences over all elements; both have one shape, else UserError.
 struct MeanSquaredError {
   Tensor operator()(Operand output, Operand target) const {
     ir::Location location = output.location();
+    const ir::Type &of_output = output.type(), &of_target = target.type();
+    if (output.is_tensor() && target.is_tensor() && !(of_output.shape == of_target.shape))
+      throw UserError(location,
+                      "mse: output " + to_string(of_output) + " and target " +
+                          to_string(of_target) + " differ in shape",
+                      "reshape one of them: they would be broadcast to each other");
     Tensor difference = sub(output, target);
     return mean(Operand(square(Operand(difference, location)), location));
   }

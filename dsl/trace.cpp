@@ -140,6 +140,7 @@ Tensor Trace::parameter(const std::shared_ptr<ParameterState>& state, ir::Locati
     ir::Value value = root.function->add_parameter(
         ir::Type(storage_, state->shape), fresh_name(root, state->name), {{"param", true}});
     parameters_.push_back(state);
+    value_names_.emplace_back(value.name());
     found = parameter_values_.emplace(state.get(), value).first;
   }
   return tensor(found->second);

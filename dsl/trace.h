@@ -95,6 +95,10 @@ class Trace {
 
   /// Parameters in order of their first use.
   const std::vector<std::shared_ptr<ParameterState>>& parameters() const { return parameters_; }
+  /// Their names in the outermost function, which differ from their own where those were taken.
+  const std::vector<std::string>& parameter_names() const { return value_names_; }
+  /// Name of the random state in the outermost function; empty when nothing is random.
+  std::string rng_name() const { return rng_ ? std::string(rng_.name()) : ""; }
   std::vector<passes::Finding> findings;
 
  private:
@@ -117,6 +121,7 @@ class Trace {
   std::unordered_map<const LayerState*, std::string> layers_;
   std::unordered_map<const ParameterState*, ir::Value> parameter_values_;
   std::vector<std::shared_ptr<ParameterState>> parameters_;
+  std::vector<std::string> value_names_;
   std::vector<std::shared_ptr<LayerState>> kept_layers_;
   std::set<std::string> layer_names_, parameter_names_;
   ir::Value rng_;

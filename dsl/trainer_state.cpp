@@ -61,7 +61,7 @@ TrainerState::Built& TrainerState::loss_program(const ir::Type& inputs, const ir
 }
 
 TrainerState::Built& TrainerState::evaluation_program(const Dataset& data, int64_t count) {
-  int64_t batch = description.options.batch;
+  int64_t batch = std::min(description.options.batch, data.size());
   Built& full = loss_program(batch_type(data.inputs, batch), batch_type(data.targets, batch));
   if (count == batch || !full.traced.count_name.empty()) return full;
   return loss_program(batch_type(data.inputs, count), batch_type(data.targets, count));
@@ -92,12 +92,14 @@ std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
   TrainingModule& traced = pending.traced;
   built->text = std::move(pending.text);
   std::map<std::string, std::shared_ptr<ParameterState>, std::less<>> parameters;
-  for (const auto& parameter : traced.parameters) parameters[parameter->name] = parameter;
+  for (size_t i = 0; i < traced.parameters.size(); ++i)
+    parameters[traced.parameter_names[i]] = traced.parameters[i];
   for (const auto& [name, type] : traced.states) {
     if (states.count(name)) continue;
     Array& state = states.emplace(name, Array(type)).first->second;
-    if (name == "lr") state.set(0, description.optimizer.rate.constant());
-    if (name == "rng") state.set_integer(0, static_cast<int64_t>(description.options.seed));
+    if (name == traced.rate_name) state.set(0, description.optimizer.rate.constant());
+    if (name == traced.rng_name)
+      state.set_integer(0, static_cast<int64_t>(description.options.seed));
   }
   built->program = pending.program.get();
   built->traced = std::move(traced);
@@ -279,7 +281,7 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
 
 Evaluation TrainerState::evaluate(const Dataset& data) {
   batch_types(data);  // checks
-  int64_t batch = description.options.batch, size = data.size();
+  int64_t size = data.size(), batch = std::min(description.options.batch, size);
   Evaluation total;
   for (int64_t first = 0; first < size; first += batch) {
     int64_t count = std::min(batch, size - first);
@@ -357,8 +359,7 @@ const runtime::CompileReport& Trainer::compile_report() const {
 double Trainer::scale() const { return state_->scale(); }
 
 void Trainer::set_learning_rate(double rate) {
-  compiled(*state_);
-  auto found = state_->states.find("lr");
+  auto found = state_->states.find(compiled(*state_).traced.rate_name);
   if (found == state_->states.end())
     throw UserError(state_->description.location, "set_learning_rate: the rate follows a schedule",
                     "give the optimizer a number to change it by hand");

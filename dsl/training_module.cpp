@@ -58,6 +58,8 @@ ir::Function* trace_loss_into(Trace& trace, const TrainingDescription& descripti
       traced.labels.push_back({op.operand(0).shape()[op.operand(0).type().rank() - 1],
                                op.int_attr("ignore_index"), op.location()});
   traced.parameters = trace.parameters();
+  traced.parameter_names = trace.parameter_names();
+  traced.rng_name = trace.rng_name();
   traced.layers = trace.layer_calls;
   for (const Trace::LayerCall& layer : traced.layers)
     traced.layer_flops.push_back(flops_in(*function, layer.scope));
@@ -127,6 +129,7 @@ class StepTracer {
     }
     if (rate.is_constant()) {
       rate_ = state("lr", ir::Type(f32, {}));
+      traced_.rate_name = rate_.name();
       return;
     }
     Tensor scheduled = rate.at(trace_.tensor(step_));
@@ -192,6 +195,25 @@ class StepTracer {
   std::vector<ir::Attrs> attrs_;
 };
 
+/// `@loss` for another number of samples; null where the model or the loss refuses that number.
+std::unique_ptr<ir::Module> trace_other_batch(const TrainingDescription& description,
+                                              const ir::Type& inputs, const ir::Type& targets) {
+  const int64_t count = inputs.shape[0] == 1 ? 2 : inputs.shape[0] - 1;
+  auto with_count = [count](const ir::Type& type) {
+    std::vector<int64_t> dims(type.shape.dims().begin(), type.shape.dims().end());
+    dims[0] = count;
+    return ir::Type(type.dtype, Shape(std::span<const int64_t>(dims)));
+  };
+  Trace trace("evaluation", description.options.policy.storage());
+  try {
+    TrainingModule traced;
+    trace_loss_into(trace, description, with_count(inputs), with_count(targets), traced);
+    return trace.take_module();
+  } catch (const UserError&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 TrainingModule trace_training(const TrainingDescription& description, const ir::Type& inputs,
@@ -208,9 +230,13 @@ TrainingModule trace_training(const TrainingDescription& description, const ir::
 TrainingModule trace_loss(const TrainingDescription& description, const ir::Type& inputs,
                           const ir::Type& targets) {
   TrainingModule traced;
+  std::unique_ptr<ir::Module> other_batch = trace_other_batch(description, inputs, targets);
   Trace trace("evaluation", description.options.policy.storage());
   ir::Function* loss = trace_loss_into(trace, description, inputs, targets, traced);
-  traced.count_name = mask_batch(*loss).value_or("");
+  for (int i = 0; i < loss->num_parameters(); ++i)
+    if (loss->is_state(i))
+      traced.states.emplace_back(std::string(loss->parameter(i).name()), loss->parameter(i).type());
+  traced.count_name = mask_batch(*loss, other_batch.get()).value_or("");
   traced.traced_parameters = loss->num_parameters();
   traced.findings = std::move(trace.findings);
   traced.module = trace.take_module();

@@ -20,8 +20,11 @@ struct LabelRange {
 struct TrainingModule {
   std::unique_ptr<ir::Module> module;
   std::vector<std::shared_ptr<ParameterState>> parameters;
+  std::vector<std::string> parameter_names;  // of them in the functions
   /// State of the step besides parameters, in the order of its function's parameters.
   std::vector<std::pair<std::string, ir::Type>> states;
+  /// Which of them are the constant learning rate and the random state; empty for none.
+  std::string rate_name, rng_name;
   int traced_parameters = 0;  // of @step: what passes add stands behind
   int own_results = 0;        // loss and metrics; the verdict stands behind them
   bool has_metric = false;

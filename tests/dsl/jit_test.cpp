@@ -4,8 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cmath>
 #include <string>
+#include <thread>
 
 using namespace mezzo;
 
@@ -95,6 +97,36 @@ TEST_CASE("stop_gradient is a constant for the gradient") {
   auto f = jit([](Tensor x) { return grad([](Tensor y) { return sum(y * stop_gradient(y)); })(x); },
                kInterpreter);
   CHECK(f(Array({2}, {3, 5})).to_doubles() == Numbers{3, 5});
+}
+
+TEST_CASE("a parameter with the name of an input is that parameter") {
+  nn::Parameter weight({1000}, initializers::ones(), "x0");
+  Array input(ir::Type(f32, {1000}));
+  for (int64_t i = 0; i < 1000; ++i) input.set(i, static_cast<double>(i));
+  for (Device device : {Device::cpu(), Device::interpreter()}) {
+    auto f = jit([weight](Tensor x) { return sum(x * Operand(weight)); }, {.device = device});
+    CHECK(f(input).item() == 499500);
+  }
+}
+
+TEST_CASE("threads that call one function get what one thread gets") {
+  auto f = jit([](Tensor x) { return sum(softmax(x * 2.0 + 1.0) * x, {1}); });
+  std::vector<Array> inputs, wanted;
+  for (int n = 0; n < 4; ++n) {
+    Array input(ir::Type(f32, {64, 64 + n % 2}));
+    for (int64_t i = 0; i < input.type.elements(); ++i)
+      input.set(i, static_cast<double>((i * (n + 3)) % 19) / 8);
+    wanted.push_back(jit([](Tensor x) { return sum(softmax(x * 2.0 + 1.0) * x, {1}); })(input));
+    inputs.push_back(std::move(input));
+  }
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (size_t n = 0; n < inputs.size(); ++n)
+    threads.emplace_back([&, n] {
+      for (int call = 0; call < 50; ++call) wrong += f(inputs[n]).bytes != wanted[n].bytes;
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("each combination of types is traced once") {

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 using namespace mezzo;
@@ -57,7 +58,8 @@ std::optional<std::string> masked(const std::string& body, std::string* text = n
       "-> tensor<f32> {\n" +
       body + "    return %l : tensor<f32>\n  }\n}\n");
   std::string before = ir::print(*module);
-  auto name = detail::mask_batch(*module->function("f"));
+  std::unique_ptr<ir::Module> other = module->clone();
+  auto name = detail::mask_batch(*module->function("f"), other.get());
   CHECK(ir::verify(*module).empty());
   if (!name) CHECK(ir::print(*module) == before);
   if (text) *text = ir::print(*module);
@@ -143,6 +145,59 @@ TEST_CASE("a loss in which samples meet is evaluated without padding") {
   Trainer trainer2(model, spread, optim::SGD{}, options(Device::cpu()));
   Trainer whole2(model, spread, optim::SGD{}, options(Device::cpu(), 5));
   CHECK(trainer2.evaluate(data).loss == doctest::Approx(whole2.evaluate(data).loss).epsilon(1e-6));
+}
+
+TEST_CASE("a loss that holds the number of samples is evaluated without padding") {
+  auto mean_by_hand = [](Tensor output, Tensor) {
+    return sum(square(output)) / static_cast<double>(output.dim(0));
+  };
+  auto ones = [](Tensor output, Tensor) {
+    return sum(square(output)) / sum(full({output.dim(0)}, 1.0));
+  };
+  auto check = [](auto loss) {
+    Mlp model;
+    Dataset data = samples(kBatch + 5);
+    Trainer trainer(model, loss, optim::SGD{}, options(Device::cpu()));
+    Trainer whole(model, loss, optim::SGD{}, options(Device::cpu(), data.size()));
+    CHECK(trainer.evaluate(data).loss == doctest::Approx(whole.evaluate(data).loss).epsilon(1e-6));
+  };
+  check(mean_by_hand);
+  check(ones);
+}
+
+TEST_CASE("a model with random numbers can be evaluated before it is trained") {
+  nn::Parameter scale({3}, initializers::ones(), "scale");
+  auto model = [scale](Tensor x) { return x * Operand(scale) * random_uniform({3}); };
+  auto loss = [](Tensor output, Tensor) { return mean(square(output)); };
+  Trainer trainer(model, loss, optim::SGD{}, options(Device::cpu()));
+  CHECK(trainer.evaluate(samples(5)).loss > 0);
+}
+
+TEST_CASE("a batch larger than the data set costs no more than the data set") {
+  Mlp model;
+  Trainer trainer(model, losses::cross_entropy, optim::SGD{},
+                  options(Device::cpu(), std::numeric_limits<int64_t>::max()));
+  Trainer whole(model, losses::cross_entropy, optim::SGD{}, options(Device::cpu(), 5));
+  CHECK(trainer.evaluate(samples(5)).loss == whole.evaluate(samples(5)).loss);
+}
+
+TEST_CASE("a parameter may have any name, those of the step's own values too") {
+  auto train = [](const std::string& name) {
+    nn::Parameter scale({3}, initializers::ones(), name);
+    auto model = [scale](Tensor x) { return x * Operand(scale) * (random_uniform({3}) + 1.0); };
+    auto loss = [](Tensor output, Tensor) { return mean(square(output - 1.0)); };
+    Trainer trainer(model, loss, optim::SGD{.learning_rate = 0.1}, options(Device::cpu()));
+    trainer.fit(samples(kBatch + 3), {.epochs = 2, .shuffle = false, .progress = false});
+    trainer.set_learning_rate(0.05);
+    trainer.fit(samples(kBatch + 3), {.epochs = 1, .shuffle = false, .progress = false});
+    return scale.value().as_double(1);
+  };
+  const double wanted = train("p");
+  CHECK(wanted != 1);
+  for (const char* name : {"x", "y", "lr", "rng", "t", "l", "scale", "clean", "count", "verdict"}) {
+    CAPTURE(name);
+    CHECK(train(name) == wanted);
+  }
 }
 
 TEST_CASE("the masks of a loss stand where it adds over samples") {
