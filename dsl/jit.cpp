@@ -84,6 +84,7 @@ std::string JitPrograms::ir(std::span<const Array> arguments) {
 }
 
 std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
+  for (const Array& argument : arguments) argument.check_size();
   std::lock_guard turn(state_->turn);
   Entry& entry = this->entry(arguments);
   const ir::Function& function = entry.program->function();

@@ -150,6 +150,8 @@ void TrainerState::report_findings(const std::vector<passes::Finding>& findings)
 
 std::pair<ir::Type, ir::Type> TrainerState::batch_types(const Dataset& data) const {
   data.check();
+  data.inputs.check_size();
+  data.targets.check_size();
   if (data.size() == 0) throw UserError(description.location, "the data set is empty");
   int64_t count = std::min(description.options.batch, data.size());
   return {batch_type(data.inputs, count), batch_type(data.targets, count)};
@@ -322,6 +324,8 @@ std::vector<EpochReport> Trainer::fit(const Dataset& data, FitOptions options) {
 }
 
 StepResult Trainer::step(const Array& inputs, const Array& targets) {
+  inputs.check_size();
+  targets.check_size();
   detail::TrainerState::Built& built = state_->step_program(inputs.type, targets.type);
   MEZZO_CHECK(built.inputs.type == inputs.type && built.targets.type == targets.type,
               "the compiled step takes other types than the traced one");

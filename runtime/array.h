@@ -26,7 +26,7 @@ class Array : public runtime::HostArray {
 
   const ir::Shape& shape() const { return type.shape; }
   ir::DType dtype() const { return type.dtype; }
-  /// The number of an array with one element.
+  /// The first number, of an array with one element the only one; UserError when there is none.
   double item() const { return as_double(0); }
 };
 

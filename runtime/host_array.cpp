@@ -120,20 +120,35 @@ HostArray::HostArray(const ir::Type& type, std::span<const double> values) : Hos
   for (size_t i = 0; i < values.size(); ++i) set(static_cast<int64_t>(i), values[i]);
 }
 
+void HostArray::check_size() const {
+  if (static_cast<int64_t>(bytes.size()) != type.bytes())
+    throw UserError({}, "array: " + to_string(type) + " takes " + std::to_string(type.bytes()) +
+                            " bytes, but there are " + std::to_string(bytes.size()));
+}
+
+size_t HostArray::offset_of(int64_t index) const {
+  const auto size = static_cast<size_t>(ir::byte_size(type.dtype));
+  // A negative index is a huge one here.
+  if (static_cast<size_t>(index) >= bytes.size() / size)
+    throw UserError({}, "array: there is no element " + std::to_string(index) + " in " +
+                            to_string(type) + " with " + std::to_string(bytes.size()) + " bytes");
+  return static_cast<size_t>(index) * size;
+}
+
 double HostArray::as_double(int64_t index) const {
-  return load_double(type.dtype, bytes.data() + index * ir::byte_size(type.dtype));
+  return load_double(type.dtype, bytes.data() + offset_of(index));
 }
 
 int64_t HostArray::as_integer(int64_t index) const {
-  return load_integer(type.dtype, bytes.data() + index * ir::byte_size(type.dtype));
+  return load_integer(type.dtype, bytes.data() + offset_of(index));
 }
 
 void HostArray::set(int64_t index, double value) {
-  store_double(type.dtype, bytes.data() + index * ir::byte_size(type.dtype), value);
+  store_double(type.dtype, bytes.data() + offset_of(index), value);
 }
 
 void HostArray::set_integer(int64_t index, int64_t value) {
-  store_integer(type.dtype, bytes.data() + index * ir::byte_size(type.dtype), value);
+  store_integer(type.dtype, bytes.data() + offset_of(index), value);
 }
 
 std::vector<double> HostArray::to_doubles() const {

@@ -25,7 +25,10 @@ struct HostArray {
   /// value for each element.
   HostArray(const ir::Type& type, std::span<const double> values);
 
-  /// Element `index` in row-major order; an i64 beyond 2^53 is rounded.
+  /// Throws UserError when `bytes`, which anyone may resize, is not of the size that `type` says.
+  void check_size() const;
+  /// Element `index` in row-major order, UserError where there is none; an i64 beyond 2^53 is
+  /// rounded.
   double as_double(int64_t index) const;
   /// Element `index`; a float toward zero, saturated, NaN as 0.
   int64_t as_integer(int64_t index) const;
@@ -50,6 +53,8 @@ struct HostArray {
   }
 
  private:
+  /// In bytes; throws UserError where there is no such element.
+  size_t offset_of(int64_t index) const;
   void check_element_size(size_t size) const;
 };
 

@@ -10,7 +10,9 @@
 #include <limits>
 #include <vector>
 
+using mezzo::UserError;
 using mezzo::ir::DType;
+using mezzo::ir::Type;
 using mezzo::runtime::HostArray;
 
 namespace {
@@ -27,6 +29,19 @@ double converted(int64_t value, DType to) {
 }
 
 }  // namespace
+
+TEST_CASE("an element that is not there and bytes that do not fit are errors") {
+  HostArray two(Type(DType::F32, {2}));
+  CHECK_THROWS_WITH_AS(two.set(1000000000, 3),
+                       "error: array: there is no element 1000000000 in tensor<2xf32> with 8 bytes",
+                       UserError);
+  CHECK_THROWS_AS(two.as_double(-1), UserError);
+  CHECK_THROWS_AS(HostArray(Type(DType::F32, {0})).as_double(0), UserError);
+  two.check_size();
+  two.bytes.resize(4);
+  CHECK_THROWS_WITH_AS(two.check_size(),
+                       "error: array: tensor<2xf32> takes 8 bytes, but there are 4", UserError);
+}
 
 TEST_CASE("a host array starts with zeros and reads back what was set in every type") {
   for (DType dtype : mezzo::ir::kAllDTypes) {
