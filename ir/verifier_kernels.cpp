@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of kernels (what each family of kernel_families.def may hold) and of memory.
 #include <mezzo/ir/builder.h>
+#include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/ir/verifier_rules.h>
 
@@ -11,12 +12,7 @@ namespace mezzo::ir {
 
 namespace {
 
-bool is_reduction(const Op& op) { return op.info().has(Trait::Reduction); }
-
-std::vector<int64_t> reduced_axes(const Op& op) {
-  if (const Attr* axis = op.attrs().find("axis")) return {axis->as<int64_t>()};
-  return op.ints_attr("axes");
-}
+bool is_reduction(const Op& op) { return is_reduction(op.kind()); }
 
 /// Only adds or removes axes of length 1.
 bool is_unit_reshape(const Op& op) {
@@ -210,11 +206,21 @@ void verify_places(VerifierContext& context) {
     if (list.size() != static_cast<size_t>(op.num_results()))
       context.report(op, "has " + std::to_string(list.size()) + " places for " +
                              std::to_string(op.num_results()) + " results");
-    for (const Attr& place : list)
-      if (place.is<ValueRef>() && !writer.emplace(place.as<ValueRef>().value, &op).second)
+    std::optional<InPlaceRule> rule;
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Attr& place = list[i];
+      if (!place.is<ValueRef>()) continue;
+      if (!writer.emplace(place.as<ValueRef>().value, &op).second)
         context.report(op, "overwrites " + context.name(place.as<ValueRef>().value) + ", which @" +
                                writer.at(place.as<ValueRef>().value)->kernel_name() +
                                " has overwritten already");
+      if (op.kind() != OpKind::Kernel || !context.sound()) continue;
+      if (!rule) rule.emplace(op);
+      Value target(place.as<ValueRef>().value);
+      if (!rule->allows(static_cast<int>(i), target))
+        context.report(
+            op, "overwrites " + context.name(target) + " while other elements of it are read");
+    }
   }
 }
 
