@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace mezzo::ir {
 
@@ -53,6 +54,59 @@ std::vector<std::vector<Value>> optimizer_segments(const Op& kernel) {
     segments[it->second].push_back(value);
   }
   return segments;
+}
+
+Value storage_of(Value value) {
+  while (value.is(OpKind::Reshape)) value = value.op()->operand(0);
+  return value;
+}
+
+InPlaceRule::InPlaceRule(const Op& kernel) : kernel_(kernel) {
+  for (int i = 0; i < kernel.num_operands(); ++i)
+    operands_[storage_of(kernel.operand(i)).def()].push_back(i);
+  if (family_of(kernel) == Family::Optimizer) {
+    std::vector<std::vector<Value>> segments = optimizer_segments(kernel);
+    for (size_t i = 0; i < segments.size(); ++i)
+      for (Value value : segments[i]) segment_of_[value.def()] = i;
+  } else {
+    for (Value value : kernel.body()->terminator()->operands()) segment_of_[value.def()] = 0;
+  }
+}
+
+bool InPlaceRule::allows(int result, Value storage) const {
+  auto it = operands_.find(storage.def());
+  if (it == operands_.end()) return true;
+  Family family = family_of(kernel_);
+  if (family != Family::Elementwise && family != Family::Optimizer) return false;
+  return std::ranges::all_of(it->second, [&](int operand) {
+    return reaches_only(kernel_.body()->parameter(operand), result);
+  });
+}
+
+/// Follows the readers of `inner` to the yields. Ops of one element count keep every element at its
+/// place in memory; whatever moves elements, broadcasts or reduces them ends the walk.
+bool InPlaceRule::reaches_only(Value inner, int result) const {
+  const Type& type = kernel_.result(result).type();
+  if (inner.type().bytes() != type.bytes() || inner.type().elements() != type.elements())
+    return false;
+  size_t own = segment_of_.at(kernel_.body()->terminator()->operand(result).def());
+  std::vector<Value> work{inner};
+  std::unordered_set<const Op*> seen;
+  while (!work.empty()) {
+    Value value = work.back();
+    work.pop_back();
+    for (const Op* user : value.users()) {
+      if (user->kind() == OpKind::Yield) {
+        // Another segment is a task of its own.
+        if (segment_of_.at(value.def()) != own) return false;
+        continue;
+      }
+      if (!is_elementwise(user->kind()) && user->kind() != OpKind::Reshape) return false;
+      if (user->result().type().elements() != type.elements()) return false;
+      if (seen.insert(user).second) work.push_back(user->result());
+    }
+  }
+  return true;
 }
 
 int vector_axis(std::span<const int64_t> dims) {

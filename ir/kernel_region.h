@@ -7,6 +7,7 @@
 #include <mezzo/ir/plan.h>
 
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace mezzo::ir {
@@ -30,6 +31,27 @@ KernelSpace kernel_space(const Op& kernel);
 /// The segments of an optimizer kernel, each as its yields (which all have one shape): connected
 /// sets of ops that share only parameters, constants and scalars.
 std::vector<std::vector<Value>> optimizer_segments(const Op& kernel);
+
+/// Which results of a kernel may be stored over which operands: those that the kernel reads nowhere
+/// but at the element that it is about to write. Tasks run in any order and side by side, so every
+/// other read forbids it.
+class InPlaceRule {
+ public:
+  explicit InPlaceRule(const Op& kernel);
+  /// `storage`: a value of the function's body that is no reshape. True also when the kernel does
+  /// not read it; false for families whose tasks read more than they write.
+  bool allows(int result, Value storage) const;
+
+ private:
+  bool reaches_only(Value inner, int result) const;
+
+  const Op& kernel_;
+  std::unordered_map<const ValueDef*, std::vector<int>> operands_;  // by storage
+  std::unordered_map<const ValueDef*, size_t> segment_of_;          // of each yielded value
+};
+
+/// The value whose storage `value` shares: what stands behind its reshapes.
+Value storage_of(Value value);
 
 /// The last axis of `dims` that is longer than 1, along which vectors run; -1 when there is none.
 int vector_axis(std::span<const int64_t> dims);

@@ -10,7 +10,7 @@
 namespace mezzo::ir {
 
 VerifierContext::VerifierContext(const Function& function, std::vector<VerifierFinding>& findings)
-    : function_(function), findings_(findings) {
+    : function_(function), findings_(findings), before_(findings.size()) {
   auto add_region = [&](const Region& region) {
     for (Value value : region.parameters()) alive_.insert(value.def());
     for (const Op& op : region)

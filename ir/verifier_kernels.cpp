@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of kernels (what each family of kernel_families.def may hold) and of memory.
 #include <mezzo/ir/builder.h>
+#include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/ir/verifier_rules.h>
 
@@ -11,12 +12,7 @@ namespace mezzo::ir {
 
 namespace {
 
-bool is_reduction(const Op& op) { return op.info().has(Trait::Reduction); }
-
-std::vector<int64_t> reduced_axes(const Op& op) {
-  if (const Attr* axis = op.attrs().find("axis")) return {axis->as<int64_t>()};
-  return op.ints_attr("axes");
-}
+bool is_reduction(const Op& op) { return is_reduction(op.kind()); }
 
 /// Only adds or removes axes of length 1.
 bool is_unit_reshape(const Op& op) {
@@ -116,6 +112,20 @@ void check_reductions(VerifierContext& context, const Op& kernel, Family family)
     context.report(kernel, std::string("a ") + to_string(family) + " kernel has no reduction");
 }
 
+/// A segment runs over one space. Segments are what is connected, so two that share more than
+/// parameters, constants and scalars are one here.
+void check_segments(VerifierContext& context, const Op& kernel) {
+  for (const std::vector<Value>& segment : optimizer_segments(kernel))
+    for (Value value : segment)
+      if (!(value.shape() == segment.front().shape())) {
+        context.report(kernel, "one segment yields " + context.name(segment.front()) + " of " +
+                                   to_string(segment.front().type()) + " and " +
+                                   context.name(value) + " of " + to_string(value.type()) +
+                                   "; segments share only parameters, constants and scalars");
+        break;
+      }
+}
+
 void check_family(VerifierContext& context, const Op& kernel, Family family) {
   int products = 0;
   for (const Op& op : *kernel.body()) {
@@ -129,6 +139,7 @@ void check_family(VerifierContext& context, const Op& kernel, Family family) {
     context.report(kernel, "has " + std::to_string(products) + " products, not 1");
   if (family == Family::Rows || family == Family::Columns)
     check_reductions(context, kernel, family);
+  if (family == Family::Optimizer && context.sound()) check_segments(context, kernel);
 }
 
 void check_binding(VerifierContext& context, const Op& kernel) {
@@ -210,11 +221,21 @@ void verify_places(VerifierContext& context) {
     if (list.size() != static_cast<size_t>(op.num_results()))
       context.report(op, "has " + std::to_string(list.size()) + " places for " +
                              std::to_string(op.num_results()) + " results");
-    for (const Attr& place : list)
-      if (place.is<ValueRef>() && !writer.emplace(place.as<ValueRef>().value, &op).second)
+    std::optional<InPlaceRule> rule;
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Attr& place = list[i];
+      if (!place.is<ValueRef>()) continue;
+      if (!writer.emplace(place.as<ValueRef>().value, &op).second)
         context.report(op, "overwrites " + context.name(place.as<ValueRef>().value) + ", which @" +
                                writer.at(place.as<ValueRef>().value)->kernel_name() +
                                " has overwritten already");
+      if (op.kind() != OpKind::Kernel || !context.sound()) continue;
+      if (!rule) rule.emplace(op);
+      Value target(place.as<ValueRef>().value);
+      if (!rule->allows(static_cast<int>(i), target))
+        context.report(
+            op, "overwrites " + context.name(target) + " while other elements of it are read");
+    }
   }
 }
 

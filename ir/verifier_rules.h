@@ -22,12 +22,15 @@ class VerifierContext {
   bool alive(const ValueDef* value) const { return alive_.contains(value); }
   const std::string& name(const ValueDef* value);
   const std::string& name(Value value) { return name(value.def()); }
+  /// No rule has found anything yet: what reads kernels as a back end does may look.
+  bool sound() const { return findings_.size() == before_; }
   void report(const Op& op, const std::string& what);
   void report(const std::string& what);
 
  private:
   const Function& function_;
   std::vector<VerifierFinding>& findings_;
+  size_t before_;  // findings of other functions
   std::unordered_set<const ValueDef*> alive_;
   std::optional<ValueNames> names_;
 };

@@ -14,6 +14,7 @@
 // reshape shares the place of its operand and has none. Lifetimes come from the order of the ops,
 // so places are as good for every thread count.
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/passes/pass.h>
 
@@ -31,12 +32,6 @@ constexpr int64_t kAlignment = 64;
 
 int64_t rounded(int64_t bytes) {
   return (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-/// The value whose storage `value` shares.
-Value storage_of(Value value) {
-  while (value.is(OpKind::Reshape)) value = value.op()->operand(0);
-  return value;
 }
 
 /// Free ranges of an arena that grows at its end.
@@ -155,34 +150,21 @@ class Planner {
     }
   }
 
-  /// Nothing reads `parameter` after the op that makes `value`, and that op reads it element by
-  /// element.
-  bool may_write_in_place(Value value, Value parameter) const {
+  /// Nothing reads `parameter` after the op that makes `value`, and that op reads it nowhere but at
+  /// the element that it writes.
+  bool may_write_in_place(Value value, Value parameter) {
     Op* writer = value.op();
     if (writer->kind() != OpKind::Kernel) return false;
     auto last = last_read_.find(parameter.def());
     if (last != last_read_.end() && last->second > order_.at(writer)) return false;
-    for (int i = 0; i < writer->num_operands(); ++i) {
-      if (!(storage_of(writer->operand(i)) == parameter)) continue;
-      Family family = family_of(*writer);
-      if (family != Family::Elementwise && family != Family::Optimizer) return false;
-      if (!read_elementwise(writer->body()->parameter(i), value.shape())) return false;
-    }
-    return true;
-  }
-
-  /// Every reader inside the kernel is elementwise with a result of that shape.
-  static bool read_elementwise(Value inner, const Shape& shape) {
-    if (!(inner.shape() == shape)) return false;
-    for (Op* user : inner.users())
-      if (!is_elementwise(user->kind()) || !(user->result().shape() == shape)) return false;
-    return true;
+    return rules_.try_emplace(writer, *writer).first->second.allows(value.index(), parameter);
   }
 
   Function& function_;
   std::unordered_map<const Op*, int64_t> order_;
   std::unordered_map<const ValueDef*, int64_t> last_read_;
   std::unordered_map<const ValueDef*, Attr> places_;
+  std::unordered_map<const Op*, InPlaceRule> rules_;
 };
 
 }  // namespace

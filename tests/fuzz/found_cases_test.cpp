@@ -36,7 +36,135 @@ void check_text(const std::string& text, Judged judged) {
   }
 }
 
+/// Updates written where they belong, by one and two threads, against the interpreter; several
+/// runs, since what races need not lose. Gives how many results overwrite their parameter.
+int check_updates(const std::string& text, int runs = 1) {
+  INFO(text);
+  int in_place = 0;
+  for (int threads : {1, 2}) {
+    runtime::CompileOptions options = in_memory();
+    options.rounding = "as-written";
+    options.threads = threads;
+    auto executable = compile_text(text, "f", options);
+    Tensors inputs = random_inputs(executable->function(), 1);
+    Outcome wanted = run_interpreted(*executable, inputs);
+    for (int i = 0; i < runs; ++i) {
+      Outcome got = run_compiled(*executable, inputs, /*bare=*/true);
+      for (size_t result = 0; result < wanted.results.size(); ++result)
+        CHECK(describe_difference(got.results[result], wanted.results[result]) == "");
+    }
+    in_place = 0;
+    for (const ir::Op& op : executable->function().body())
+      if (const ir::Attr* places = op.attrs().find("places"))
+        for (const ir::Attr& place : places->as<ir::AttrList>())
+          in_place += place.is<ir::ValueRef>();
+  }
+  return in_place;
+}
+
 }  // namespace
+
+TEST_CASE("a segment of an optimizer kernel leaves alone what another segment reads") {
+  // The last value of %w is read by the update of %e, a task of its own.
+  CHECK(check_updates(R"(module @m {
+  func @f(%w: tensor<100000xf32> {state = true}, %e: tensor<100000xf32> {state = true}, %g: tensor<100000xf32>) -> (tensor<100000xf32> {updates = %w}, tensor<100000xf32> {updates = %e}) {
+    %w1 = sub %w, %g {role = "update"} : tensor<100000xf32>
+    %e1 = add %e, %w {role = "update"} : tensor<100000xf32>
+    return %w1, %e1 : (tensor<100000xf32>, tensor<100000xf32>)
+  }
+}
+)",
+                      20) == 1);
+  // The two read each other's old values.
+  CHECK(check_updates(R"(module @m {
+  func @f(%v: tensor<100000xf32> {state = true}, %w: tensor<100000xf32> {state = true}) -> (tensor<100000xf32> {updates = %v}, tensor<100000xf32> {updates = %w}) {
+    %v1 = sub %v, %w {role = "update"} : tensor<100000xf32>
+    %w1 = add %w, %v {role = "update"} : tensor<100000xf32>
+    return %v1, %w1 : (tensor<100000xf32>, tensor<100000xf32>)
+  }
+}
+)",
+                      20) == 0);
+}
+
+TEST_CASE("an average of old weights beside the step that replaces them takes the old weights") {
+  CHECK(check_updates(R"(module @m {
+  func @loss(%x: tensor<70000xf32>, %w: tensor<70000xf32>) -> tensor<f32> {
+    %p = mul %x, %w : tensor<70000xf32>
+    %l = max %p {axes = [0]} : tensor<70000xf32> -> tensor<f32>
+    return %l : tensor<f32>
+  }
+  func @f(%x: tensor<70000xf32>, %w: tensor<70000xf32> {param = true}, %prev: tensor<70000xf32> {state = true}, %lr: tensor<f32> {state = true}) -> (tensor<f32>, tensor<70000xf32> {updates = %w}, tensor<70000xf32> {updates = %prev}) {
+    %l, %dw = gradient %x, %w {func = @loss, wrt = [1]} : (tensor<70000xf32>, tensor<70000xf32>) -> (tensor<f32>, tensor<70000xf32>)
+    %w1 = sgd %w, %dw, %lr : (tensor<70000xf32>, tensor<70000xf32>, tensor<f32>) -> tensor<70000xf32>
+    %d = sub %w, %prev : tensor<70000xf32>
+    %h = constant {value = 0.5} : tensor<f32>
+    %e = mul %d, %h : (tensor<70000xf32>, tensor<f32>) -> tensor<70000xf32>
+    %p1 = add %prev, %e : tensor<70000xf32>
+    return %l, %w1, %p1 : (tensor<f32>, tensor<70000xf32>, tensor<70000xf32>)
+  }
+}
+)",
+                      20) >= 1);
+}
+
+TEST_CASE("an update that reads other elements behind a cast is no update in place") {
+  CHECK(check_updates(R"(module @m {
+  func @f(%w: tensor<64x64xf16> {state = true}) -> tensor<64x64xf16> {updates = %w} {
+    %c = cast %w : tensor<64x64xf16> -> tensor<64x64xf32>
+    %t = transpose %c {perm = [1, 0]} : tensor<64x64xf32>
+    %two = constant {value = 2.0} : tensor<f32>
+    %m = mul %t, %two : (tensor<64x64xf32>, tensor<f32>) -> tensor<64x64xf32>
+    %y = cast %m {user = true} : tensor<64x64xf32> -> tensor<64x64xf16>
+    return %y : tensor<64x64xf16>
+  }
+}
+)",
+                      4) == 0);
+  // A cast alone keeps the elements at their places.
+  CHECK(check_updates(R"(module @m {
+  func @f(%w: tensor<64x64xf16> {state = true}, %g: tensor<64x64xf32>) -> tensor<64x64xf16> {updates = %w} {
+    %c = cast %w : tensor<64x64xf16> -> tensor<64x64xf32>
+    %m = sub %c, %g : tensor<64x64xf32>
+    %y = cast %m {user = true} : tensor<64x64xf32> -> tensor<64x64xf16>
+    return %y : tensor<64x64xf16>
+  }
+}
+)",
+                      4) == 1);
+}
+
+TEST_CASE("updates of several shapes that read one cast value each make their own") {
+  CHECK(check_updates(R"(module @m attributes {stage = "primitive"} {
+  func @f(%w: tensor<4x8xf32> {state = true}, %b: tensor<8xf32> {state = true}, %p: tensor<8xf16>) -> (tensor<4x8xf32> {updates = %w}, tensor<8xf32> {updates = %b}) {
+    %c = cast %p : tensor<8xf16> -> tensor<8xf32>
+    %w1 = sub %w, %c {role = "update"} : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+    %b1 = sub %b, %c {role = "update"} : tensor<8xf32>
+    return %w1, %b1 : (tensor<4x8xf32>, tensor<8xf32>)
+  }
+}
+)") == 2);
+  CHECK(check_updates(R"(module @m attributes {stage = "primitive"} {
+  func @f(%w: tensor<8x8xf32> {state = true}, %b: tensor<1x8xf32> {state = true}, %p: tensor<8xf16>) -> (tensor<1x8xf32> {updates = %b}, tensor<8x8xf32> {updates = %w}) {
+    %c = cast %p : tensor<8xf16> -> tensor<8xf32>
+    %b1 = sub %b, %c {role = "update"} : (tensor<1x8xf32>, tensor<8xf32>) -> tensor<1x8xf32>
+    %w1 = sub %w, %c {role = "update"} : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+    return %b1, %w1 : (tensor<1x8xf32>, tensor<8x8xf32>)
+  }
+}
+)") == 2);
+}
+
+TEST_CASE("what reads an updated parameter runs before its writer, so that nothing is copied") {
+  CHECK(check_updates(R"(module @m {
+  func @f(%w: tensor<4x4xf32> {state = true}, %g: tensor<4x4xf32>) -> (tensor<4x4xf32> {updates = %w}, tensor<4xf32>) {
+    %w1 = sub %w, %g : tensor<4x4xf32>
+    %n = max %w {axes = [1]} : tensor<4x4xf32> -> tensor<4xf32>
+    return %w1, %n : (tensor<4x4xf32>, tensor<4xf32>)
+  }
+}
+)") == 1);
+}
 
 TEST_CASE("what follows a reduction over rows of no columns is computed for no element") {
   check_text(R"(module @m {
