@@ -70,8 +70,8 @@ void check_options(const ir::TokenStream& stream, const Token& place, const Pipe
       const char* got = kind_text(value);
       if (std::string_view(wanted) != got)
         stream.fail(place, std::string("option '") + key + "' of '" + step.pass->name +
-                               "' must be " + wanted + ", not " + got + " (" + key + " = " +
-                               ir::print(ir::Attrs{{key, value}}) + ")");
+                               "' must be " + wanted + ", not " + got + ": " +
+                               ir::print(ir::Attrs{{key, value}}));
       continue;
     }
     stream.fail(place,
