@@ -62,6 +62,14 @@ Plan Plan::from(const Attrs& attrs) {
   return plan;
 }
 
+std::vector<std::string> Plan::field_names() {
+  std::vector<std::string> names;
+  Plan plan;
+  for_each_field(plan, [&](const char* name, int64_t&, int64_t) { names.emplace_back(name); });
+  names.emplace_back("reason");
+  return names;
+}
+
 Attrs Plan::to_attrs() const {
   Attrs attrs;
   for_each_field(*this, [&](const char* name, const int64_t& field, int64_t fallback) {

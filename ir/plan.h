@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace mezzo::ir {
 
@@ -44,6 +46,8 @@ struct Plan {
 
   static Plan from(const Attrs& attrs);
   Attrs to_attrs() const;
+  /// Names of all fields, as printed.
+  static std::vector<std::string> field_names();
 };
 
 }  // namespace mezzo::ir

@@ -3,6 +3,7 @@
 // rule of a row.
 #include <mezzo/ir/shape_rules.h>
 
+#include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 
 namespace mezzo::ir {
@@ -111,6 +112,30 @@ void check_attributes(const InferContext& context) {
       context.fail("attribute '" + std::string(known.name) + "' is missing");
 }
 
+/// Words index the flags of a run; a function with more ops is none that anyone can run.
+constexpr int64_t kMostWords = int64_t{1} << 24;
+
+void check_word(const InferContext& context, int64_t word) {
+  if (word < 0 || word >= kMostWords)
+    context.fail("word " + std::to_string(word) + " lies outside [0, " +
+                 std::to_string(kMostWords) + ")");
+}
+
+/// Values of the attributes that every op may carry.
+void check_common_values(const InferContext& context) {
+  if (const Attr* word = context.attrs.find("word")) check_word(context, word->as<int64_t>());
+  if (context.kind == OpKind::AllFinite)
+    for (int64_t word : context.ints("words")) check_word(context, word);
+  const Attr* acc = context.attrs.find("acc");
+  if (!acc) return;
+  if (!has_acc(context.kind))
+    context.fail("attribute 'acc' is for products", "leave it out: nothing is accumulated here");
+  DType made = default_acc(context.operands[0].dtype);
+  if (acc->as<DType>() != made)
+    context.fail(std::string("products of ") + to_string(context.operands[0].dtype) +
+                 " accumulate in " + to_string(made) + ", not " + to_string(acc->as<DType>()));
+}
+
 void check_operand_count(const InferContext& context) {
   const OpInfo& info = op_info(context.kind);
   int count = static_cast<int>(context.operands.size());
@@ -205,6 +230,7 @@ std::vector<Type> infer_elementwise(const InferContext& context) {
 std::vector<Type> infer_types(const InferContext& context) {
   check_attributes(context);
   check_operand_count(context);
+  check_common_values(context);
   switch (context.kind) {
 #define ELEMENTWISE(Kind, ...) \
   case OpKind::Kind:           \

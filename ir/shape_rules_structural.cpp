@@ -5,6 +5,8 @@
 #include <mezzo/ir/shape_rules.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 
 namespace mezzo::ir {
 
@@ -14,6 +16,12 @@ std::string list_text(std::span<const int64_t> values) {
   std::string out = "[";
   for (size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + std::to_string(values[i]);
   return out + "]";
+}
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
 }
 
 void expect_float(const InferContext& context, int operand) {
@@ -64,7 +72,7 @@ std::vector<Type> infer_declared(const InferContext& context) {
   }
   if (context.kind == OpKind::Iota) {
     if (type.dtype == DType::Bool) context.fail("takes a float or integer type, not bool");
-    normalize_axis(context, context.attrs.get_int("axis"), type.rank());
+    check_axes(context, {context.attrs.get_int("axis")}, type.rank());
   }
   return {type};
 }
@@ -316,6 +324,15 @@ std::vector<Type> infer_scale_update(const InferContext& context) {
   expect_type(context, 0, Type(DType::F32, {}));
   expect_type(context, 1, Type(DType::I32, {}));
   expect_type(context, 2, Type(DType::I32, {}));
+  double growth = context.attrs.get_float("growth"), backoff = context.attrs.get_float("backoff");
+  for (auto [name, value] : {std::pair("growth", growth), std::pair("backoff", backoff)})
+    if (int exponent = 0;
+        !(value > 0) || !std::isfinite(value) || std::frexp(value, &exponent) != 0.5)
+      context.fail(std::string(name) + " must be a power of two, not " + number_text(value));
+  if (growth < 1) context.fail("growth must be at least 1, not " + number_text(growth));
+  if (backoff > 1) context.fail("backoff must be at most 1, not " + number_text(backoff));
+  if (int64_t interval = context.attrs.get_int("interval"); interval < 1)
+    context.fail("interval must be at least 1, not " + std::to_string(interval));
   return {context.operands[0], context.operands[1]};
 }
 
@@ -334,6 +351,8 @@ std::vector<Type> infer_sgd(const InferContext& context) {
   check_update(context);
   const Type& w = context.operands[0];
   bool momentum = context.attrs.get_float("momentum", 0.0) != 0;
+  if (context.attrs.get_bool("nesterov") && !momentum)
+    context.fail("nesterov needs a momentum above 0");
   size_t fixed = momentum ? 4 : 3;
   if (context.operands.size() < fixed || context.operands.size() > fixed + 1)
     context.fail("takes w, dw, lr" + std::string(momentum ? ", velocity" : "") +
@@ -348,6 +367,11 @@ std::vector<Type> infer_adam(const InferContext& context) {
   check_update(context);
   expect_type(context, 2, context.operands[1]);
   expect_type(context, 3, context.operands[1]);
+  for (auto [name, fallback] : {std::pair("beta1", 0.9), std::pair("beta2", 0.999)})
+    if (double beta = context.attrs.get_float(name, fallback); !(beta >= 0 && beta < 1))
+      context.fail(std::string(name) + " must lie in [0, 1), not " + number_text(beta));
+  if (double eps = context.attrs.get_float("eps", 1e-8); !(eps >= 0 && std::isfinite(eps)))
+    context.fail("eps must not be negative and be finite, not " + number_text(eps));
   expect_type(context, 4, Type(DType::I32, {}));
   expect_type(context, 5, Type(DType::F32, {}));
   if (context.operands.size() == 7) expect_type(context, 6, Type(DType::Bool, {}));

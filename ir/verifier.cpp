@@ -245,9 +245,9 @@ void check_fused(VerifierContext& context) {
 }
 
 constexpr void (*kRules[])(VerifierContext&) = {
-    check_terminators, check_dominance, check_types,          check_roles, check_references,
-    check_parameters,  check_updates,   check_differentiated, check_typed, check_primitive,
-    check_fused,       verify_kernels,  verify_places,
+    check_terminators, check_dominance, check_types,          check_roles,  check_references,
+    check_parameters,  check_updates,   check_differentiated, check_typed,  check_primitive,
+    check_fused,       verify_kernels,  verify_places,        verify_plans,
 };
 
 void check_function_names(const Module& module, std::vector<VerifierFinding>& findings) {

@@ -39,5 +39,7 @@ class VerifierContext {
 void verify_kernels(VerifierContext& context);
 /// Stage planned: every kernel is planned, and nobody reads a parameter that was overwritten.
 void verify_places(VerifierContext& context);
+/// Numbers of plans, places and the arena: known, in range, inside memory.
+void verify_plans(VerifierContext& context);
 
 }  // namespace mezzo::ir

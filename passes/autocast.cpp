@@ -272,8 +272,8 @@ void number_words(Function& function) {
   int64_t next = 1;  // 0 means "no op" in a verdict
   for (Op& op : function.body()) {
     bool floats = op.num_results() > 0 && is_float(op.result().dtype());
-    bool overflows = op.kind() != OpKind::Cast ||
-                     byte_size(op.result().dtype()) < byte_size(op.operand(0).dtype());
+    bool overflows =
+        op.kind() != OpKind::Cast || can_overflow(op.operand(0).dtype(), op.result().dtype());
     op.attrs().erase("word");
     if (floats && ((op.info().has(Trait::Flagged) && overflows) || judged.contains(&op)))
       op.attrs().set("word", next++);
@@ -287,6 +287,9 @@ bool autocast(Module& module, PassContext& context) {
   std::optional<PrecisionPolicy> policy;
   if (!name.empty()) policy = policy_by_name(name);
   for (const auto& function : module.functions()) {
+    for (const Op& op : function->body())
+      if (std::string region = op.attrs().get_string("policy"); !region.empty())
+        policy_by_name(region);  // an unknown one is an error also where nothing is cast
     if (policy) Caster(*function, *policy, context).run();
     for (Op& op : function->body()) op.attrs().erase("grad_of");
     number_words(*function);

@@ -159,8 +159,13 @@ std::vector<Value> decompose_cross_entropy(const Composite& op, ir::Builder& bui
   if (smoothing != 0) {
     Value uniform = builder.sum(log_p, {axis}, true);
     double share = smoothing / static_cast<double>(targets.classes);
-    loss = parts.make(OpKind::Sub, {parts.make(OpKind::Mul, {loss, parts.scalar(x, 1 - smoothing)}),
-                                    parts.make(OpKind::Mul, {uniform, parts.scalar(x, share)})});
+    // The label has no share under smoothing 1, also where its logit is -inf.
+    uniform = parts.make(OpKind::Mul, {uniform, parts.scalar(x, share)});
+    if (smoothing == 1)
+      loss = parts.make(OpKind::Neg, {uniform});
+    else
+      loss = parts.make(OpKind::Sub,
+                        {parts.make(OpKind::Mul, {loss, parts.scalar(x, 1 - smoothing)}), uniform});
   }
   loss = parts.make(OpKind::Where, {targets.counted, loss, parts.scalar(x, 0)});
   if (reduce == "none")

@@ -55,10 +55,15 @@ Function* append_gradient_function(ir::Module& module, const std::string& functi
     throw UserError({}, fmt::format("grad: the module is at stage {}, gradients are taken up to "
                                     "stage differentiated",
                                     to_string(module.stage())));
-  if (loss_scale && !(std::isfinite(*loss_scale) && *loss_scale > 0))
-    throw UserError(
-        {}, fmt::format("grad: the loss scale must be positive and finite, not {}", *loss_scale));
   Function& source = find_function(module, function);
+  ir::DType wide = ir::DType::F32;
+  if (source.num_results() > 0 && source.results()[0].dtype() == ir::DType::F64)
+    wide = ir::DType::F64;
+  if (double scale = loss_scale ? ir::round_to(wide, *loss_scale) : 1;
+      !(std::isfinite(scale) && scale > 0))
+    throw UserError({}, fmt::format("grad: the loss scale must be positive and finite in {}, not "
+                                    "{}",
+                                    ir::to_string(wide), *loss_scale));
   std::vector<int64_t> places;
   for (const std::string& name : wrt) places.push_back(find_parameter(source, name));
   if (module.function(function + "_grad"))
@@ -73,10 +78,7 @@ Function* append_gradient_function(ir::Module& module, const std::string& functi
 
   Builder builder(target->body());
   Attrs attrs{{"func", ir::Symbol{function}}, {"wrt", ir::Attr(places)}};
-  ir::DType wide = ir::DType::F32;
   if (loss_scale) {
-    if (source.num_results() > 0 && source.results()[0].dtype() == ir::DType::F64)
-      wide = ir::DType::F64;
     operands.push_back(builder.constant({wide, {}}, *loss_scale));
     attrs.set("seed", true);
   }

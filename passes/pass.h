@@ -50,6 +50,9 @@ std::span<const PassInfo> all_passes();
 const PassInfo* find_pass(std::string_view name);
 /// Names of the options that the pass takes.
 std::vector<std::string> pass_options(const PassInfo& pass);
+enum class OptionKind : uint8_t { String, Number, Bool };
+/// What an option of the pass holds; an unknown name is an InternalError.
+OptionKind option_kind(const PassInfo& pass, std::string_view name);
 /// Text names of all passes.
 std::vector<std::string> pass_names();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The register of passes, made from passes.def.
+#include <mezzo/ir/error.h>
 #include <mezzo/passes/pass.h>
 
 namespace mezzo::passes {
@@ -22,10 +23,11 @@ constexpr PassInfo kPasses[] = {
 struct Option {
   std::string_view function;
   const char* name;
+  OptionKind kind;
 };
 
 constexpr Option kOptions[] = {
-#define OPTION(function, name) {#function, #name},
+#define OPTION(function, name, kind) {#function, #name, OptionKind::kind},
 #include <mezzo/passes/passes.def>
 };
 
@@ -59,6 +61,13 @@ std::vector<std::string> pass_options(const PassInfo& pass) {
   for (const Option& option : kOptions)
     if (function == option.function) names.emplace_back(option.name);
   return names;
+}
+
+OptionKind option_kind(const PassInfo& pass, std::string_view name) {
+  std::string function = function_name(pass);
+  for (const Option& option : kOptions)
+    if (function == option.function && name == option.name) return option.kind;
+  throw InternalError(std::string("'") + pass.name + "' has no option '" + std::string(name) + "'");
 }
 
 std::vector<std::string> pass_names() {

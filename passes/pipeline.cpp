@@ -41,10 +41,39 @@ Token take_pass_name(ir::TokenStream& stream) {
   return name;
 }
 
+const char* kind_text(OptionKind kind) {
+  switch (kind) {
+    case OptionKind::String:
+      return "a string";
+    case OptionKind::Number:
+      return "a number";
+    case OptionKind::Bool:
+      return "true or false";
+  }
+  return "";
+}
+
+const char* kind_text(const ir::Attr& value) {
+  if (value.is<std::string>()) return "a string";
+  if (value.is<int64_t>() || value.is<double>() || value.is<ir::Bits>()) return "a number";
+  if (value.is<bool>()) return "true or false";
+  if (value.is<ir::AttrList>()) return "a list";
+  if (value.is<ir::DType>()) return "an element type";
+  return "a reference";
+}
+
 void check_options(const ir::TokenStream& stream, const Token& place, const PipelineStep& step) {
   std::vector<std::string> known = pass_options(*step.pass);
   for (const auto& [key, value] : step.options) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    if (std::find(known.begin(), known.end(), key) != known.end()) {
+      const char* wanted = kind_text(option_kind(*step.pass, key));
+      const char* got = kind_text(value);
+      if (std::string_view(wanted) != got)
+        stream.fail(place, std::string("option '") + key + "' of '" + step.pass->name +
+                               "' must be " + wanted + ", not " + got + ": " +
+                               ir::print(ir::Attrs{{key, value}}));
+      continue;
+    }
     stream.fail(place,
                 std::string("'") + step.pass->name + "' has no option '" + key + "'" +
                     ir::did_you_mean(key, known),

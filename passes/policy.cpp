@@ -3,6 +3,8 @@
 
 #include <mezzo/ir/error.h>
 
+#include <cmath>
+
 namespace mezzo::passes {
 
 using ir::DType;
@@ -37,6 +39,15 @@ PrecisionPolicy policy_by_name(std::string_view name) {
   throw UserError(
       {}, "unknown policy '" + std::string(name) + "'" + ir::did_you_mean(name, policy_names()),
       "known policies: " + known);
+}
+
+bool can_overflow(DType from, DType to) {
+  double largest = 1;
+  if (ir::is_float(from))
+    largest = ir::largest_finite(from);
+  else if (from != DType::Bool)
+    largest = std::ldexp(1.0, static_cast<int>(8 * ir::byte_size(from)));
+  return largest > ir::largest_finite(to);
 }
 
 }  // namespace mezzo::passes

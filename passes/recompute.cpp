@@ -10,10 +10,10 @@
 //                                                        %g = mul %0, %dy {role = "backward"} : ...
 //
 // Two rules. (1) relu(p) > 0 exactly when p > 0, NaN included, so the mask of relu reads the
-// output, which the next layer keeps, and p need not be stored. (2) An exact elementwise op on
-// parameters, inputs and constants alone is cloned for its backward readers: its operands live
-// through the whole step, so the clone moves no byte more than a stored copy. This is the only pass
-// that clones; clones repeat the rounding of the original.
+// output, which the next layer keeps, where it stands before the mask, and p need not be stored.
+// (2) An exact elementwise op on parameters, inputs and constants alone is cloned for its backward
+// readers: its operands live through the whole step, so the clone moves no byte more than a stored
+// copy. This is the only pass that clones; clones repeat the rounding of the original.
 #include <mezzo/ir/builder.h>
 #include <mezzo/passes/pass.h>
 
@@ -27,14 +27,25 @@ namespace {
 
 bool is_backward(const Op& op) { return op.role() == "backward"; }
 
+/// Where the ops of a function stand before the pass adds any.
+using Order = std::unordered_map<const Op*, size_t>;
+
+Order order_of(const Function& function) {
+  Order order;
+  for (const Op& op : function.body()) order.emplace(&op, order.size());
+  return order;
+}
+
 /// gt(p, 0) with a relu(p) before it.
-bool read_relu_output(Op& op) {
+bool read_relu_output(Op& op, const Order& order) {
   if (op.kind() != OpKind::Gt || !is_backward(op)) return false;
   std::optional<double> zero = splat_value(op.operand(1));
   Value input = op.operand(0);
   if (!zero || *zero != 0) return false;
   for (Op* user : input.users())
-    if (user->kind() == OpKind::Relu && !is_backward(*user) && user->region() == op.region()) {
+    if (user->kind() == OpKind::Relu && !is_backward(*user)) {
+      auto relu = order.find(user);  // a clone has no number; it stands for backward readers alone
+      if (relu == order.end() || relu->second > order.at(&op)) continue;
       op.set_operand(0, user->result());
       return true;
     }
@@ -54,7 +65,7 @@ bool is_cheap(const Op& op) {
   return true;
 }
 
-bool clone_for_backward(Op& op) {
+bool clone_for_backward(Op& op, const Order& order) {
   if (!is_cheap(op)) return false;
   std::vector<Use*> backward;
   bool forward = false;
@@ -65,11 +76,9 @@ bool clone_for_backward(Op& op) {
       forward = true;
   }
   if (backward.empty() || !forward) return false;
-  // Uses are listed newest first; the clone stands before the oldest backward reader.
-  std::unordered_map<const Op*, int> wanted;
-  for (Use* use : backward) ++wanted[use->user];
-  Op* place = op.next();
-  while (!wanted.contains(place)) place = place->next();
+  Op* place = backward.front()->user;  // the first backward reader
+  for (Use* use : backward)
+    if (order.at(use->user) < order.at(place)) place = use->user;
   ValueMap map;
   Op* copy = clone_op(op, *op.region(), place, map);
   copy->attrs().set("replica", 1);
@@ -81,11 +90,14 @@ bool clone_for_backward(Op& op) {
 
 bool recompute(Module& module, PassContext&) {
   bool changed = false;
-  for (const auto& function : module.functions())
+  for (const auto& function : module.functions()) {
+    Order order = order_of(*function);
     for (Op& op : function->body()) {
-      changed |= read_relu_output(op);
-      changed |= clone_for_backward(op);
+      if (!order.contains(&op)) continue;
+      changed |= read_relu_output(op, order);
+      changed |= clone_for_backward(op, order);
     }
+  }
   return changed;
 }
 

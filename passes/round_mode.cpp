@@ -12,13 +12,18 @@
 //
 // Mode "as-written" only records itself. Mode "excess" retypes 16-bit values that stay inside a
 // kernel to f32 and drops the casts between them, except casts marked {user}. A value that the
-// kernel stores keeps its type, and every use of it reads the rounded value. Operands of a matmul
+// kernel stores keeps its type, as do its replicas in other kernels, and every use of it reads the
+// rounded value. Operands of a matmul
 // keep their type: it decides how the product is computed. Does nothing where the module has its
 // `rounding` already.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/printer.h>
 #include <mezzo/passes/pass.h>
+#include <mezzo/passes/policy.h>
 
+#include <string>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace mezzo::passes {
@@ -29,13 +34,10 @@ namespace {
 
 constexpr const char* kExcess = "excess keeps f32 until a value is stored";
 
-/// Ops whose 16-bit results may be kept in f32: they compute in f32 anyway. A clone that
-/// `recompute` made repeats the rounding of its original; copies of views and casts that `fuse`
-/// made are never stored anywhere.
+/// Ops whose 16-bit results may be kept in f32: they compute in f32 anyway.
 bool may_widen(const Op& op) {
   if (op.kind() == OpKind::Cast) return !op.bool_attr("user");
   if (op.kind() == OpKind::Constant) return false;
-  if (op.attrs().has("replica") && !is_view(op.kind())) return false;
   return op.kind() == OpKind::Matmul || is_elementwise(op.kind()) || is_view(op.kind()) ||
          op.info().has(Trait::Reduction);
 }
@@ -54,11 +56,66 @@ bool feeds_product(const Op& op) {
   return false;
 }
 
+/// Decides once for a value and all its replicas, so that copies in other kernels round as it does.
+class Decision {
+ public:
+  explicit Decision(const Function& function) {
+    for (const Op& op : function.body())
+      if (op.kind() == OpKind::Kernel) number(op);
+  }
+
+  bool widens(const Op& op) const {
+    auto it = numbers_.find(op.result().def());
+    return it != numbers_.end() && !fixed_.contains(it->second);
+  }
+
+ private:
+  /// Replicas are equal ops on equal operands, seen through the kernels that hold them.
+  void number(const Op& kernel) {
+    const Region& body = *kernel.body();
+    for (int i = 0; i < kernel.num_operands(); ++i)
+      numbers_[body.parameter(i).def()] = number_of(kernel.operand(i));
+    std::unordered_set<const ValueDef*> stored;
+    for (Value value : body.terminator()->operands()) stored.insert(value.def());
+    for (const Op& op : body) {
+      if (op.num_results() != 1) continue;
+      Value result = op.result();
+      size_t number = ids_.try_emplace(key_of(op), next_).first->second;
+      if (number == next_) ++next_;
+      numbers_[result.def()] = number;
+      if (!is_16bit(result.dtype()) || stored.contains(result.def()) || !may_widen(op) ||
+          feeds_product(op))
+        fixed_.insert(number);
+    }
+    for (int i = 0; i < kernel.num_results(); ++i)
+      numbers_[kernel.result(i).def()] = number_of(body.terminator()->operand(i));
+  }
+
+  size_t number_of(Value value) {
+    auto [it, fresh] = numbers_.try_emplace(value.def(), next_);
+    if (fresh) ++next_;
+    return it->second;
+  }
+
+  std::string key_of(const Op& op) {
+    Attrs attrs = op.attrs();
+    attrs.erase("replica");
+    std::string key = std::string(op.info().name) + print(attrs) + to_string(op.result().type());
+    for (Value operand : op.operands()) key += " " + std::to_string(number_of(operand));
+    return key;
+  }
+
+  size_t next_ = 0;
+  std::unordered_map<std::string, size_t> ids_;
+  std::unordered_map<const ValueDef*, size_t> numbers_;
+  std::unordered_set<size_t> fixed_;
+};
+
 /// Retypes the region of one kernel. `replaced_` maps a 16-bit value to the f32 value that stands
 /// for it.
 class Widener {
  public:
-  explicit Widener(Op& kernel) : body_(*kernel.body()) {
+  Widener(Op& kernel, const Decision& decision) : body_(*kernel.body()), decision_(decision) {
     for (Value value : body_.terminator()->operands()) stored_.insert(value.def());
   }
 
@@ -70,18 +127,13 @@ class Widener {
   }
 
  private:
-  bool widens(const Op& op) const {
-    return op.num_results() == 1 && is_16bit(op.result().dtype()) &&
-           !stored_.contains(op.result().def()) && may_widen(op) && !feeds_product(op);
-  }
-
   Value latest(Value value) const {
     auto it = replaced_.find(value.def());
     return it == replaced_.end() ? value : it->second;
   }
 
   bool rewrite(Op& op) {
-    bool widen = widens(op), reads_wide = false;
+    bool widen = op.num_results() == 1 && decision_.widens(op), reads_wide = false;
     for (Value operand : op.operands()) reads_wide |= replaced_.contains(operand.def());
     if (!widen && !reads_wide) return false;
     Builder builder(&op);
@@ -115,12 +167,12 @@ class Widener {
     return true;
   }
 
-  /// A cast to more bits cannot overflow and carries no word: an operand that is not finite is no
+  /// A cast that cannot overflow carries no word: an operand that is not finite is no
   /// fault of the op that reads it.
   static Value read_as(Value value, DType dtype, Builder& builder) {
     if (value.dtype() == dtype) return value;
     Value read = builder.cast(value, dtype, kExcess);
-    if (byte_size(dtype) >= byte_size(value.dtype())) read.op()->attrs().erase("word");
+    if (!can_overflow(value.dtype(), dtype)) read.op()->attrs().erase("word");
     return read;
   }
 
@@ -137,6 +189,7 @@ class Widener {
   }
 
   Region& body_;
+  const Decision& decision_;
   std::unordered_set<const ValueDef*> stored_;
   std::unordered_map<const ValueDef*, Value> replaced_;
 };
@@ -144,16 +197,30 @@ class Widener {
 }  // namespace
 
 bool round_mode(Module& module, PassContext& context) {
-  if (module.attrs().has("rounding")) return false;
   std::string mode = context.options.get_string("mode", "excess");
   if (mode != "excess" && mode != "as-written")
     throw UserError({},
                     "round-mode: mode must be \"excess\" or \"as-written\", not \"" + mode + "\"");
+  if (module.attrs().has("rounding")) {
+    std::string recorded = module.attrs().get_string("rounding");
+    if (recorded != mode && context.options.has("mode"))
+      throw UserError(
+          {}, "round-mode: the module is rounded \"" + recorded + "\", not \"" + mode + "\"",
+          "give the mode to the first round-mode of the pipeline");
+    return false;
+  }
+  if (module.stage() < Stage::Fused)
+    throw UserError({},
+                    std::string("round-mode: nothing is fused yet, the module has stage ") +
+                        ir::to_string(module.stage()),
+                    "move 'round-mode' after 'fuse'");
   module.attrs().set("rounding", mode);
   if (mode == "excess")
-    for (const auto& function : module.functions())
+    for (const auto& function : module.functions()) {
+      Decision decision(*function);
       for (Op& op : function->body())
-        if (op.kind() == OpKind::Kernel) Widener(op).run();
+        if (op.kind() == OpKind::Kernel) Widener(op, decision).run();
+    }
   return true;
 }
 

@@ -88,7 +88,8 @@ passes::Pipeline build_pipeline(const ir::Module& module, const ir::Function& fu
   // A module that is past these passes has its policy, rounding and plans already.
   if (!options.policy.empty() && contains(pipeline, "autocast"))
     passes::set_policy(pipeline, options.policy);
-  if (contains(pipeline, "round-mode")) passes::set_rounding(pipeline, options.rounding);
+  if (contains(pipeline, "round-mode") && !module.attrs().has("rounding"))
+    passes::set_rounding(pipeline, options.rounding);
   if (contains(pipeline, "plan-kernels")) passes::set_target(pipeline, options.target);
   if (!options.fuse && contains(pipeline, "fuse"))
     passes::set_option(pipeline, "fuse", "unfused", true);

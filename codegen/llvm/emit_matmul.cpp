@@ -61,7 +61,8 @@ class Emitter {
         : frame(module, name), hooks(all) {
       if (hooks.start) hooks.start(frame);
     }
-    ~Scope() {
+    /// Last, when the function is whole: emits code, so that no destructor may do it.
+    void finish() {
       if (hooks.finish) hooks.finish(frame);
     }
     KernelFrame frame;
@@ -103,6 +104,7 @@ class Emitter {
                                 s.times(task, panel_bytes(spec_.nr)));
       emit_pack(s.frame, b_, rest, s.times(panel, spec_.nr), k0, block_length(s, k0), to);
     });
+    s.finish();
   }
 
   void emit_product() {
@@ -114,6 +116,7 @@ class Emitter {
       Value* slice = s.digit(rest, spec_.slices);
       emit_task(s, rest, slice, row0, column0);
     });
+    s.finish();
   }
 
   void emit_task(Scope& s, Value* batch, Value* slice, Value* row0, Value* column0) {
@@ -300,6 +303,7 @@ class Emitter {
                  sum_slices, [](Value*) { return nullptr; });
       });
     });
+    s.finish();
   }
 
   ModuleBuilder& module_;

@@ -266,4 +266,43 @@ TEST_CASE("in excess precision a non-finite operand is no fault of the op that r
   for (uint32_t word : masked.words) CHECK(word == 0);
 }
 
+TEST_CASE("smoothing of 1 leaves the label no share, also where its logit is -inf") {
+  auto module = ir::parse(R"(module @m {
+  func @f(%x: tensor<1x3xf32>, %label: tensor<1xi32>) -> tensor<f32> {
+    %l = cross_entropy %x, %label {label_smoothing = 1.0} : (tensor<1x3xf32>, tensor<1xi32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
+)");
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  auto executable = runtime::compile(std::move(module), "f", in_memory());
+  ir::InterpreterTensor logits = ir::full_tensor(ir::Type(ir::DType::F32, {1, 3}), 1);
+  logits.floats[0] = -kInfinity;
+  Outcome got =
+      run_compiled(*executable, {logits, ir::full_tensor(ir::Type(ir::DType::I32, {1}), 0)});
+  CHECK(got.results[0].floats[0] == kInfinity);
+  CHECK(run_interpreted(*executable, {logits, ir::full_tensor(ir::Type(ir::DType::I32, {1}), 0)})
+            .results[0]
+            .floats[0] == kInfinity);
+}
+
+TEST_CASE("a cast from bf16 to f16 marks the elements that overflow") {
+  auto executable = runtime::compile(ir::parse(R"(module @m {
+  func @f(%x: tensor<4xbf16>) -> tensor<4xf16> {
+    %y = cast %x : tensor<4xbf16> -> tensor<4xf16>
+    return %y : tensor<4xf16>
+  }
+}
+)"),
+                                     "f", in_memory());
+  ir::Type type(ir::DType::BF16, {4});
+  for (double value : {1.0, 0x1p100}) {
+    Outcome got = run_compiled(*executable, {ir::full_tensor(type, value)});
+    Outcome wanted = run_interpreted(*executable, {ir::full_tensor(type, value)});
+    REQUIRE(got.words.size() == 2);
+    CHECK((got.words[1] != 0) == (value != 1));
+    CHECK(got.words == wanted.words);
+  }
+}
+
 }  // namespace mezzo::test

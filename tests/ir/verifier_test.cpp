@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 using namespace mezzo;
 using namespace mezzo::ir;
@@ -266,6 +267,58 @@ TEST_CASE("a planned module has plans, and nobody reads what was overwritten") {
       "= kernel @k (%a = %x) {family = \"elementwise\"} : tensor<4xf32> { %y = relu %a : "
       "tensor<4xf32> yield %y : tensor<4xf32> } return %r : tensor<4xf32> } }");
   CHECK(found(*unplanned) == "@f: %r = kernel @k: has no plan\n");
+}
+
+TEST_CASE("numbers of a text that index memory are checked where it is read") {
+  auto error = [](const std::string& op, const std::string& from = "tensor<3x5xf32>") {
+    try {
+      parse("module @m { func @f(%x: " + from + ") -> tensor<3x5xf32> {\n%y = " + op +
+            "\nreturn %y : tensor<3x5xf32> } }");
+    } catch (const ParseError& fault) {
+      std::string what = fault.what();
+      constexpr std::string_view kHead = "error: ";
+      size_t start = what.find(kHead) + kHead.size();
+      return what.substr(start, what.find('\n') - start);
+    }
+    return std::string("no error");
+  };
+  CHECK(error("iota {axis = -1} : tensor<3x5xf32>") == "iota: axis -1 is out of range for rank 2");
+  CHECK(error("iota {axis = 1} : tensor<3x5xf32>") == "no error");
+  CHECK(error("log %x {word = -1} : tensor<3x5xf32>") ==
+        "log: word -1 lies outside [0, 16777216) (x tensor<3x5xf32>)");
+  CHECK(error("log %x {word = 16777216} : tensor<3x5xf32>") ==
+        "log: word 16777216 lies outside [0, 16777216) (x tensor<3x5xf32>)");
+  CHECK(error("relu %x {acc = bool} : tensor<3x5xf32>") ==
+        "relu: attribute 'acc' is for products (x tensor<3x5xf32>)");
+}
+
+TEST_CASE("plans and places must lie inside what they stand for") {
+  auto text = [](const std::string& place, const std::string& plan) {
+    return "module @m attributes {stage = \"planned\"} { func @f(%x: tensor<4xf32>) -> "
+           "tensor<4xf32> attributes {arena = 64} { %r = kernel @k (%a = %x) {family = "
+           "\"elementwise\", places = [" +
+           place + "]} plan {" + plan +
+           "} : tensor<4xf32> { %y = relu %a : tensor<4xf32> yield %y : tensor<4xf32> } return %r "
+           ": "
+           "tensor<4xf32> } }";
+  };
+  auto found_at = [&](const std::string& place, const std::string& plan) {
+    return found(*parse(text(place, plan)));
+  };
+  const std::string head = "@f: %r = kernel @k: ";
+  CHECK(found_at("0", "grain = 4, vector = 4") == "");
+  CHECK(found_at("@result0", "grain = 4") == "");
+  CHECK(found_at("1048576000", "grain = 4") ==
+        head + "place 1048576000 of 16 bytes lies outside the arena of 64\n");
+  CHECK(found_at("-64", "grain = 4") == head + "place -64 is no multiple of 64\n");
+  CHECK(found_at("@result7", "grain = 4") ==
+        head + "there is no place @result7; @f has 1 results\n");
+  CHECK(found_at("@result0x", "grain = 4") ==
+        head + "there is no place @result0x; @f has 1 results\n");
+  CHECK(found_at("0", "vector = 3") ==
+        head + "plan: 'vector' must be a power of two up to 1024, not 3\n");
+  CHECK(found_at("0", "grain = 0") == head + "plan: 'grain' must be positive, not 0\n");
+  CHECK(found_at("0", "gain = 7") == head + "plan: unknown field 'gain'; did you mean 'grain'?\n");
 }
 
 TEST_CASE("findings are thrown as an internal error that names the pass and the line") {

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <passes/pass_cases.h>
 #include <string>
 
 namespace mezzo::test {
@@ -130,6 +131,29 @@ TEST_CASE("every pass has a summary, and its options are known by name") {
   }
   CHECK(passes::pass_options(*passes::find_pass("loss-scale")).size() == 5);
   CHECK(passes::find_pass("clip") == nullptr);
+}
+
+TEST_CASE("an option of the wrong kind is answered with both kinds") {
+  for (const auto& [pipeline, text] :
+       {std::pair("round-mode {mode = 5}", "option 'mode' of 'round-mode' must be a string, not a"),
+        std::pair("autocast {policy = 5}", "option 'policy' of 'autocast' must be a string, not a"),
+        std::pair("fuse {unfused = 1}", "option 'unfused' of 'fuse' must be true or false, not a"),
+        std::pair("plan-kernels {target = 5}",
+                  "option 'target' of 'plan-kernels' must be a string, not a number"),
+        std::pair("loss-scale {growth = true}",
+                  "option 'growth' of 'loss-scale' must be a number, not true or false")})
+    CHECK_THROWS_WITH_AS(passes::parse_pipeline(pipeline), doctest::Contains(text), ParseError);
+}
+
+TEST_CASE("round-mode refuses what is not fused and a second mode") {
+  const std::string text =
+      "module @m { func @f(%x: tensor<4xf16>) -> tensor<4xf16> { %y = relu %x : tensor<4xf16> "
+      "return %y : tensor<4xf16> } }";
+  CHECK_THROWS_WITH_AS(after(text, "decompose, round-mode, fuse"),
+                       doctest::Contains("nothing is fused yet"), UserError);
+  CHECK_THROWS_WITH_AS(
+      after(text, "decompose, fuse, round-mode, round-mode {mode = \"as-written\"}"),
+      doctest::Contains("the module is rounded \"excess\", not \"as-written\""), UserError);
 }
 
 }  // namespace mezzo::test
