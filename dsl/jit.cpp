@@ -89,6 +89,7 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
   Entry& entry = this->entry(arguments);
   const ir::Function& function = entry.program->function();
   std::vector<Array> copies(arguments.begin(), arguments.end());
+  std::vector<Array> weights(static_cast<size_t>(function.num_parameters()));
   std::vector<void*> parameters, results;
   for (int i = 0; i < function.num_parameters(); ++i) {
     ir::Value parameter = function.parameter(i);
@@ -97,7 +98,9 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
     if (input != entry.inputs.end())
       parameters.push_back(copies[input->second].bytes.data());
     else if (weight != entry.parameters.end())
-      parameters.push_back(weight->second->bind(parameter.dtype(), options_.seed).bytes.data());
+      parameters.push_back(
+          weight->second->read(parameter.dtype(), options_.seed, weights[static_cast<size_t>(i)])
+              .bytes.data());
     else {
       MEZZO_CHECK(
           parameter.name() == entry.rng_name,

@@ -10,11 +10,28 @@ namespace mezzo {
 
 namespace detail {
 
-Array& ParameterState::bind(DType dtype, uint64_t seed) {
-  if (!value)
-    value = initializer(shape, dtype, seed, ordinal);
-  else if (value->dtype() != dtype)
+Array& ParameterState::read(DType dtype, uint64_t seed, Array& copy) {
+  // In f32, so that a Trainer under another policy starts from the same numbers.
+  if (!value) value = initializer(shape, ir::is_16bit(dtype) ? f32 : dtype, seed, ordinal);
+  if (value->dtype() == dtype) return *value;
+  copy = Array(value->converted_to(dtype));
+  return copy;
+}
+
+Array& ParameterState::bind(DType dtype, uint64_t seed, ir::Location location) {
+  if (!value) value = initializer(shape, dtype, seed, ordinal);
+  if (value->dtype() != dtype) {
+    // f16 and bf16 hold different numbers: neither is the wider one.
+    if (trained && ir::byte_size(dtype) <= ir::byte_size(value->dtype()))
+      throw UserError(location,
+                      fmt::format("trainer: parameter '{}' was trained in {}; the policy stores "
+                                  "parameters in {}, which would round it",
+                                  name, ir::to_string(value->dtype()), ir::to_string(dtype)),
+                      "use a policy that keeps the wider type (mixed_float16, mixed_bfloat16), or "
+                      "another model that takes its numbers by set_value");
     value = Array(value->converted_to(dtype));
+  }
+  trained = true;
   return *value;
 }
 

@@ -34,7 +34,9 @@ class Parameter {
   const Shape& shape() const;
   /// The numbers; throws UserError before the first program that uses it has run.
   const Array& value() const;
-  /// Replaces the numbers, rounded to the parameter's element type once it has one.
+  /// Replaces the numbers, rounded to the parameter's element type once it has one. A Trainer's
+  /// policy fixes that type: a later one may widen it, never narrow it; a program that only reads
+  /// parameters gets a rounded copy.
   void set_value(const Array& value);
 
  private:

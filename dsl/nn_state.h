@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mezzo/dsl/initializers.h>
+#include <mezzo/ir/location.h>
 #include <mezzo/runtime/array.h>
 
 #include <optional>
@@ -21,8 +22,16 @@ struct ParameterState {
   /// Place in the order of first use: the random stream of the initial values.
   uint32_t ordinal = 0;
 
-  /// The numbers in `dtype`; made by the initializer the first time.
-  Array& bind(DType dtype, uint64_t seed);
+  /// A Trainer has chosen the element type of `value`: it holds what was trained and is never
+  /// narrowed.
+  bool trained = false;
+
+  /// The numbers for a program that only reads them: `value` itself, or `copy` after a conversion
+  /// to `dtype`. Made by the initializer the first time.
+  Array& read(DType dtype, uint64_t seed, Array& copy);
+  /// The numbers for a step that updates them. Throws UserError when they were trained in a wider
+  /// type than `dtype`.
+  Array& bind(DType dtype, uint64_t seed, ir::Location location);
 };
 
 struct LayerState {

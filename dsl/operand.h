@@ -6,13 +6,30 @@
 #include <mezzo/dsl/tensor.h>
 #include <mezzo/ir/location.h>
 
+#include <optional>
 #include <type_traits>
+#include <utility>
 
 namespace mezzo {
 
 namespace nn {
 class Parameter;
 }
+
+/// A number as the program wrote it.
+struct Literal {
+  double number = 0;
+  /// Set for integers that i64 can hold: a double cannot hold all of them.
+  std::optional<int64_t> integer;
+
+  template <typename T>
+    requires std::is_arithmetic_v<T>
+  Literal(T value) : number(static_cast<double>(value)) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      if (std::in_range<int64_t>(value)) integer = static_cast<int64_t>(value);
+    }
+  }
+};
 
 class Operand {
  public:
@@ -29,7 +46,7 @@ class Operand {
       : kind_(std::is_same_v<T, bool>       ? Kind::Bool
               : std::is_floating_point_v<T> ? Kind::Float
                                             : Kind::Int),
-        literal_(static_cast<double>(value)),
+        literal_(value),
         location_{file, line} {}
   /// A tensor with a place that is already known: what layers pass on.
   Operand(const Tensor& tensor, ir::Location location) : tensor_(tensor), location_(location) {}
@@ -37,7 +54,7 @@ class Operand {
   Kind kind() const { return kind_; }
   bool is_tensor() const { return kind_ == Kind::Tensor; }
   const Tensor& tensor() const { return tensor_; }
-  double literal() const { return literal_; }
+  const Literal& literal() const { return literal_; }
   ir::Location location() const { return location_; }
   /// The same operand, as if written at `location`.
   Operand at(ir::Location location) const {
@@ -53,7 +70,7 @@ class Operand {
  private:
   Kind kind_ = Kind::Tensor;
   Tensor tensor_;
-  double literal_ = 0;
+  Literal literal_ = 0;
   ir::Location location_;
 };
 

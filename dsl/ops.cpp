@@ -195,14 +195,15 @@ Tensor broadcast_to(Operand x, Dims shape) {
   return unary(OpKind::BroadcastTo, x, {{"shape", Attr(shape)}});
 }
 
-Tensor full(Dims shape, double value, DType dtype, Location location) {
+Tensor full(Dims shape, Literal value, DType dtype, Location location) {
   return nullary(OpKind::Constant, ir::Type(dtype, shape_of(shape)),
-                 {{"value", ir::scalar_attr(dtype, value)}}, location);
+                 {{"value", detail::literal_attr("full", dtype, value, location)}}, location);
 }
 
 Tensor constant(std::vector<double> values, Dims shape, DType dtype, Location location) {
   ir::AttrList list;
-  for (double value : values) list.push_back(ir::scalar_attr(dtype, value));
+  for (double value : values)
+    list.push_back(detail::literal_attr("constant", dtype, value, location));
   return nullary(OpKind::Constant, ir::Type(dtype, shape_of(shape)), {{"value", Attr(list)}},
                  location);
 }

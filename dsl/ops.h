@@ -105,9 +105,9 @@ Tensor pad(Operand x, Dims low, Dims high, Dims interior = {});
 Tensor broadcast_to(Operand x, Dims shape);
 
 using ir::Location;
-/// A constant whose elements are all `value`.
-Tensor full(Dims shape, double value, DType dtype = f32, Location location = Location::here());
-/// A constant with these elements in row-major order.
+/// A constant whose elements are all `value`; throws UserError when an integer type cannot hold it.
+Tensor full(Dims shape, Literal value, DType dtype = f32, Location location = Location::here());
+/// A constant with these elements in row-major order; throws UserError as `full` does.
 Tensor constant(std::vector<double> values, Dims shape, DType dtype = f32,
                 Location location = Location::here());
 /// 0, 1, 2 ... along `axis`.

@@ -41,15 +41,9 @@ std::string literal_loss(DType dtype, double literal) {
 }
 
 ir::Value literal_value(Trace& trace, ir::OpKind kind, const Operand& operand, DType dtype) {
-  double literal = operand.literal();
-  if (!ir::is_float(dtype) && dtype != boolean &&
-      static_cast<double>(ir::float_to_integer(dtype, literal)) != literal)
-    throw UserError(operand.location(),
-                    fmt::format("{}: the literal {} does not fit {}", ir::to_string(kind), literal,
-                                ir::to_string(dtype)),
-                    "cast the tensor to a wider type first");
-  return trace.make(ir::OpKind::Constant, {}, {{"value", ir::scalar_attr(dtype, literal)}},
-                    operand.location(), {ir::Type(dtype, {})});
+  ir::Attr value = literal_attr(ir::to_string(kind), dtype, operand.literal(), operand.location());
+  return trace.make(ir::OpKind::Constant, {}, {{"value", value}}, operand.location(),
+                    {ir::Type(dtype, {})});
 }
 
 ir::Value cast_to(Trace& trace, ir::Value value, DType dtype, ir::Location location) {
@@ -80,12 +74,13 @@ DType common_type(Trace& trace, ir::OpKind kind, std::span<const Operand> operan
   if (!ir::is_16bit(*dtype)) return *dtype;
   for (const Operand& operand : operands.subspan(first)) {
     if (operand.is_tensor()) continue;
-    std::string loss = literal_loss(*dtype, operand.literal());
+    double literal = operand.literal().number;
+    std::string loss = literal_loss(*dtype, literal);
     if (loss.empty()) continue;
     trace.findings.push_back(
         {"literal-leaves-type", operand.location(),
          fmt::format("{}: the literal {} {} in {}; computed in f32, and the result is f32",
-                     ir::to_string(kind), operand.literal(), loss, ir::to_string(*dtype)),
+                     ir::to_string(kind), literal, loss, ir::to_string(*dtype)),
          "cast the tensor to f32 to say so, or the result back if 16 bits are enough for it"});
     return f32;
   }
@@ -93,6 +88,24 @@ DType common_type(Trace& trace, ir::OpKind kind, std::span<const Operand> operan
 }
 
 }  // namespace
+
+ir::Attr literal_attr(std::string_view what, DType dtype, const Literal& literal,
+                      ir::Location location) {
+  if (ir::is_float(dtype) || dtype == boolean) return ir::scalar_attr(dtype, literal.number);
+  std::optional<int64_t> integer = literal.integer;
+  // Both bounds are doubles; NaN is in no range.
+  if (!integer && literal.number >= -0x1p63 && literal.number < 0x1p63 &&
+      std::trunc(literal.number) == literal.number)
+    integer = static_cast<int64_t>(literal.number);
+  if (integer && ir::wrap_integer(dtype, *integer) == *integer) return ir::Attr(*integer);
+  throw UserError(
+      location,
+      fmt::format(
+          "{}: the literal {} does not fit {}", what,
+          literal.integer ? fmt::format("{}", *literal.integer) : fmt::format("{}", literal.number),
+          ir::to_string(dtype)),
+      "cast the tensor to a wider type first, or round the number to a whole one in range");
+}
 
 std::vector<ir::Value> promote(Trace& trace, ir::OpKind kind, std::span<const Operand> operands) {
   std::vector<ir::Value> values;

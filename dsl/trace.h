@@ -144,6 +144,10 @@ class PlaceScope {
   ir::Location before_;
 };
 
+/// The attribute of a number in `dtype`. Throws UserError "`WHAT`: the literal ..." where an
+/// integer type cannot hold it.
+ir::Attr literal_attr(std::string_view what, DType dtype, const Literal& literal,
+                      ir::Location location);
 /// Values of the operands after promotion, in one element type (see ops.h). For `where` the first
 /// stays what it is.
 std::vector<ir::Value> promote(Trace& trace, ir::OpKind kind, std::span<const Operand> operands);

@@ -164,14 +164,20 @@ double TrainerState::scale() const {
 
 void TrainerState::run(Built& built) {
   const ir::Function& function = built.program->function();
+  std::vector<bool> updated(built.states.size());
+  for (int i = 0; i < function.num_results(); ++i)
+    if (ir::Value parameter = function.updated_parameter(i))
+      updated[static_cast<size_t>(parameter.index())] = true;
+  std::vector<Array> copies(built.states.size());
   std::vector<void*> parameters, results;
-  for (size_t i = 0; i < built.states.size(); ++i) {
-    Array& array = built.states[i]
-                       ? *built.states[i]
-                       : built.parameters[i]->bind(function.parameter(static_cast<int>(i)).dtype(),
-                                                   description.options.seed);
-    parameters.push_back(array.bytes.data());
-  }
+  auto bound = [&](size_t i) -> Array& {
+    if (built.states[i]) return *built.states[i];
+    DType dtype = function.parameter(static_cast<int>(i)).dtype();
+    ParameterState& parameter = *built.parameters[i];
+    return updated[i] ? parameter.bind(dtype, description.options.seed, description.location)
+                      : parameter.read(dtype, description.options.seed, copies[i]);
+  };
+  for (size_t i = 0; i < built.states.size(); ++i) parameters.push_back(bound(i).bytes.data());
   size_t next = 0;
   for (int i = 0; i < function.num_results(); ++i)
     results.push_back(function.updated_parameter(i) ? nullptr : built.results[next++].bytes.data());

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+
 using namespace mezzo;
 
 namespace {
@@ -104,4 +106,15 @@ TEST_CASE("a checkpoint region numbers its operations") {
   CHECK(open.trace.function()->body().back()->int_attr("checkpoint") == 1);
   checkpoint([&] { return relu(x); });
   CHECK(open.trace.function()->body().back()->int_attr("checkpoint") == 2);
+}
+
+TEST_CASE("integers beyond 2^53 keep every bit") {
+  auto f = jit(
+      [](Tensor x) {
+        return std::pair(x + 9007199254740993, full({1}, INT64_MAX, i64) - 9223372036854775806);
+      },
+      {.device = Device::interpreter()});
+  std::vector<Array> out = f(Array(ir::Type(i64, {1})));
+  CHECK(out[0].as_integer(0) == 9007199254740993);
+  CHECK(out[1].as_integer(0) == 1);
 }

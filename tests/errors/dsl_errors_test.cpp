@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -111,7 +113,27 @@ TEST_CASE("a literal that an integer type cannot hold") {
   Caught error = caught(ir::Type(u8, {3}), kMatrix, [](Tensor x, Tensor) { x + 300; });
   CHECK(error.text ==
         "add: the literal 300 does not fit u8\nnote: cast the tensor to a wider type "
-        "first");
+        "first, or round the number to a whole one in range");
+}
+
+TEST_CASE("a constant that its integer type cannot hold") {
+  auto text = [](const std::function<void()>& f) {
+    return caught(kMatrix, kMatrix, [&](Tensor, Tensor) { f(); }).text;
+  };
+  CHECK(text([] { full({2}, 300, u8); }).starts_with("full: the literal 300 does not fit u8\n"));
+  CHECK(text([] { full({1}, 2.7, i32); }).starts_with("full: the literal 2.7 does not fit i32\n"));
+  CHECK(text([] {
+          full({1}, std::nan(""), i32);
+        }).starts_with("full: the literal nan does not fit i32\n"));
+  CHECK(text([] {
+          full({1}, 0x1p63, i64);
+        }).starts_with("full: the literal 9.223372036854776e+18 does not fit i64\n"));
+  CHECK(text([] { full({1}, UINT64_MAX, i64); }).find("does not fit i64\n") != std::string::npos);
+  CHECK(text([] {
+          constant({1, -1}, {2}, u8);
+        }).starts_with("constant: the literal -1 does not fit u8\n"));
+  CHECK(text([] { full({1}, 255, u8), full({1}, -0x1p63, i64), full({1}, 2.7, boolean); }) ==
+        "no error");
 }
 
 TEST_CASE("a layer called with the wrong number of features") {

@@ -197,3 +197,54 @@ TEST_CASE("the rate may be set between steps, not under a schedule") {
   CHECK(error_of([&] { scheduled.set_learning_rate(1); }).find("the rate follows a schedule") !=
         std::string::npos);
 }
+
+TEST_CASE("programs with other storage types never round trained parameters") {
+  Mlp model;
+  Dataset data = points(16);
+  auto weight = [&] { return model.hidden.weight().value(); };
+  auto half = jit([&](Tensor x) { return model(x); },
+                  {.device = Device::interpreter(), .policy = Policy::float16()});
+  half(data.inputs);  // a first use that only reads
+  Trainer trainer(model, losses::cross_entropy, optim::Adam{.learning_rate = 0.01}, options());
+  trainer.fit(data, {.progress = false});
+  Array master = weight();
+  REQUIRE(master.dtype() == f32);
+  Array out = half(data.inputs);
+  CHECK(out.as_double(0) != 0);
+  CHECK(weight().dtype() == f32);
+  CHECK(weight().bytes == master.bytes);
+
+  int line = __LINE__ + 1;
+  Trainer narrow(model, losses::cross_entropy, optim::SGD{}, options(Policy::float16()));
+  CHECK(std::isfinite(narrow.evaluate(data).loss));
+  std::string text = error_of([&] { narrow.fit(data, {.progress = false}); });
+  CHECK(text.find("trainer_test.cpp:" + std::to_string(line) +
+                  ": error: trainer: parameter 'hidden.weight' was trained in f32; the policy "
+                  "stores parameters in f16, which would round it\nnote: use a policy that keeps "
+                  "the wider type (mixed_float16, mixed_bfloat16), or another model that takes its "
+                  "numbers by set_value") != std::string::npos);
+  CHECK(weight().bytes == master.bytes);
+}
+
+TEST_CASE(
+    "parameters trained in f16 are widened, and initial values do not depend on a first use") {
+  Mlp model, fresh;
+  auto half = jit([&](Tensor x) { return model(x); },
+                  {.device = Device::interpreter(), .policy = Policy::float16()});
+  half(points(16).inputs);
+  for (const Mlp& each : {model, fresh})
+    Trainer(each, losses::cross_entropy, optim::SGD{.learning_rate = 0}, options())
+        .fit(points(16), {.progress = false});
+  CHECK(model.hidden.weight().value().bytes == fresh.hidden.weight().value().bytes);
+
+  Mlp narrow;
+  Trainer(narrow, losses::cross_entropy, optim::SGD{.learning_rate = 0.1},
+          options(Policy::float16()))
+      .fit(points(16), {.progress = false});
+  Array before = narrow.hidden.weight().value();
+  REQUIRE(before.dtype() == f16);
+  Trainer(narrow, losses::cross_entropy, optim::SGD{.learning_rate = 0}, options())
+      .fit(points(16), {.progress = false});
+  CHECK(narrow.hidden.weight().value().dtype() == f32);
+  CHECK(narrow.hidden.weight().value().to_doubles() == before.to_doubles());
+}
