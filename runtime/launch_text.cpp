@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 namespace mezzo::runtime {
 
 namespace {
@@ -49,9 +51,15 @@ std::string bytes_text(int64_t bytes) {
 }  // namespace
 
 int64_t traffic_bytes(const ir::Op& kernel) {
+  // Each fits, their sum need not: it stays at the greatest number.
   int64_t bytes = 0;
-  for (ir::Value value : kernel.operands()) bytes += value.type().bytes();
-  for (ir::Value value : kernel.results()) bytes += value.type().bytes();
+  auto add = [&](ir::Value value) {
+    const int64_t more = value.type().bytes();
+    bytes = more > std::numeric_limits<int64_t>::max() - bytes ? std::numeric_limits<int64_t>::max()
+                                                               : bytes + more;
+  };
+  for (ir::Value value : kernel.operands()) add(value);
+  for (ir::Value value : kernel.results()) add(value);
   return bytes;
 }
 

@@ -42,7 +42,7 @@ int smallest_exponent(DType dtype) {
 /// One unit in the last place of `dtype` at `value`.
 double step_at(DType dtype, double value) {
   int digits = 1 - static_cast<int>(std::log2(ir::unit_roundoff(dtype))) - 1;
-  int exponent = value == 0 ? -2000 : std::ilogb(value) - digits + 1;
+  int exponent = value == 0 || !std::isfinite(value) ? -2000 : std::ilogb(value) - digits + 1;
   return std::ldexp(1.0, std::max(exponent, smallest_exponent(dtype)));
 }
 
