@@ -112,20 +112,6 @@ void check_reductions(VerifierContext& context, const Op& kernel, Family family)
     context.report(kernel, std::string("a ") + to_string(family) + " kernel has no reduction");
 }
 
-/// A segment runs over one space. Segments are what is connected, so two that share more than
-/// parameters, constants and scalars are one here.
-void check_segments(VerifierContext& context, const Op& kernel) {
-  for (const std::vector<Value>& segment : optimizer_segments(kernel))
-    for (Value value : segment)
-      if (!(value.shape() == segment.front().shape())) {
-        context.report(kernel, "one segment yields " + context.name(segment.front()) + " of " +
-                                   to_string(segment.front().type()) + " and " +
-                                   context.name(value) + " of " + to_string(value.type()) +
-                                   "; segments share only parameters, constants and scalars");
-        break;
-      }
-}
-
 void check_family(VerifierContext& context, const Op& kernel, Family family) {
   int products = 0;
   for (const Op& op : *kernel.body()) {
@@ -139,7 +125,6 @@ void check_family(VerifierContext& context, const Op& kernel, Family family) {
     context.report(kernel, "has " + std::to_string(products) + " products, not 1");
   if (family == Family::Rows || family == Family::Columns)
     check_reductions(context, kernel, family);
-  if (family == Family::Optimizer && context.sound()) check_segments(context, kernel);
 }
 
 void check_binding(VerifierContext& context, const Op& kernel) {

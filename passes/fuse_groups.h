@@ -5,7 +5,6 @@
 
 #include <mezzo/passes/fuse_rules.h>
 
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -46,9 +45,9 @@ class FuseGraph {
     int group = -1;
   };
   struct Group {
-    std::vector<int> nodes;                  // sorted
-    int parent = -1;                         // merged into
-    std::vector<std::vector<int>> segments;  // of an optimizer kernel: the groups that it was
+    std::vector<int> nodes;  // sorted
+    int parent = -1;         // merged into
+    bool optimizer = false;
   };
 
   Role role_of(const ir::Op& op) const;
@@ -63,27 +62,13 @@ class FuseGraph {
   /// gives up.
   bool path_between(int from, int to) const;
   bool sensible(int producer, int consumer, const std::vector<int>& both, Merge how) const;
-  /// The would-be kernels and body ops with the edges between them.
-  struct Units {
-    std::vector<std::vector<int>> nodes;   // of each unit
-    std::unordered_map<int, int> unit_of;  // node -> unit
-    std::vector<std::set<int>> readers;
-    std::vector<int> waiting;  // units that each reads
-  };
-  Units units() const;
-  /// For each unit the writers of parameters that it reads: they had better run after it.
-  std::vector<std::set<int>> later_writers(const Units& units) const;
   std::vector<std::vector<int>> order_units() const;
   struct Prepared {
-    /// With inlined ops, in program order; an optimizer kernel has one set a segment.
-    std::vector<std::vector<int>> segments;
+    std::vector<int> all;  // with inlined ops, in program order
     std::vector<ir::Value> outputs;
     ir::Family family = ir::Family::Elementwise;
   };
   Prepared prepare(const std::vector<int>& nodes) const;
-  bool is_update(const Group& group) const;
-  /// Whether every segment would get its own copy of it.
-  bool is_private(int node) const;
   void build_kernel(const Prepared& prepared, ir::Op* place, const std::string& name);
   void materialize_inlined();
   void materialize_for(int number);
