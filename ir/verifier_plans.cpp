@@ -13,7 +13,7 @@ namespace mezzo::ir {
 namespace {
 
 /// No tile, task count or buffer is larger; so that products of two fields cannot overflow.
-constexpr int64_t kMostOfPlan = int64_t{1} << 40;
+constexpr int64_t kMostOfPlan = int64_t{1} << 59;
 constexpr int64_t kMostVector = 1024;
 
 /// "" or what is wrong with a field of a plan.
