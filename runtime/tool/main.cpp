@@ -198,6 +198,12 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "error: %s\n", error.what());
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "error: out of memory\nnote: smaller shapes need less\n");
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+  } catch (const std::system_error& error) {
+    // fmt::print throws where printf sets the stream's error.
+    std::fprintf(stderr, "error: standard output: cannot write: %s\n",
+                 error.code().message().c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
   }
