@@ -70,6 +70,10 @@ void write_file(const std::filesystem::path& path,
   } while (file.fd < 0 && errno == EEXIST);
   if (file.fd < 0) fail(path, "write", errno);
   file.temporary = name;
+  // A file that is replaced keeps its permissions.
+  struct stat old;
+  if (::stat(path.c_str(), &old) == 0 && ::fchmod(file.fd, old.st_mode & 07777) != 0)
+    fail(path, "write", errno);
   for (std::span<const std::byte> part : parts) {
     while (!part.empty()) {
       const ssize_t count = ::write(file.fd, part.data(), part.size());

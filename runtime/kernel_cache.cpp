@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -60,6 +61,50 @@ std::string damage(const std::string& key, std::span<const std::byte> bytes) {
   if (checksum(key, binary) != ir::Digest{front.check_high, front.check_low})
     return "its checksum is wrong";
   return "";
+}
+
+enum class Kind { Foreign, Binary, Words, Temporary };
+
+// Whether the file is there with the front of a cache entry.
+bool has_magic(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  char magic[sizeof kMagic];
+  return file.read(magic, sizeof magic) && std::memcmp(magic, kMagic, sizeof kMagic) == 0;
+}
+
+// `-PID-N`, as write_file names what is not complete yet.
+bool is_temporary_ending(std::string_view text) {
+  const auto number = [&text] {
+    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    text.remove_prefix(digits);
+    return digits > 0;
+  };
+  const auto dash = [&text] {
+    const bool there = text.starts_with('-');
+    if (there) text.remove_prefix(1);
+    return there;
+  };
+  return dash() && number() && dash() && number() && text.empty();
+}
+
+// What a file is to this cache. Someone may have pointed it at a folder with other files, some of
+// them named by hashes too: only what this cache writes is its own.
+Kind kind_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  const std::string key = name.substr(0, 32);
+  if (!is_key(key) || name.size() < 36) return Kind::Foreign;
+  const std::string ending = name.substr(32, 4);
+  if (ending != ".bin" && ending != ".txt") return Kind::Foreign;
+  constexpr std::string_view kTemporary = ".tmp";
+  std::string_view rest = std::string_view(name).substr(36);
+  if (rest.starts_with(kTemporary))
+    return is_temporary_ending(rest.substr(kTemporary.size())) ? Kind::Temporary : Kind::Foreign;
+  if (!rest.empty()) return Kind::Foreign;
+  if (ending == ".bin") return has_magic(path) ? Kind::Binary : Kind::Foreign;
+  // Words alone are left where a store ended early; beside a foreign binary they are foreign too.
+  const fs::path binary = path.parent_path() / (key + ".bin");
+  std::error_code error;
+  return !fs::exists(binary, error) || has_magic(binary) ? Kind::Words : Kind::Foreign;
 }
 
 // Calls `visit` for each file of the folder; a file that another process removes meanwhile is
@@ -188,13 +233,11 @@ void DiskCache::prune() {
   std::error_code ignored;
   const auto now = fs::file_time_type::clock::now();
   for_each_file(folder_, [&](const fs::path& path, uint64_t bytes, fs::file_time_type time) {
-    if (path.filename().string().find(".tmp-") != std::string::npos) {
-      if (now - time > kAbandoned) fs::remove(path, ignored);
-      return;
-    }
-    if (!is_key(path.stem().string())) return;
+    const Kind kind = kind_of(path);
+    if (kind == Kind::Temporary && now - time > kAbandoned) fs::remove(path, ignored);
+    if (kind != Kind::Binary && kind != Kind::Words) return;
     total += bytes;
-    if (path.extension() == ".bin") binaries.push_back({path, bytes, time});
+    if (kind == Kind::Binary) binaries.push_back({path, bytes, time});
   });
   if (total <= max_bytes_) return;
   // Some room is made beyond the limit, so that the next store does not prune again.
@@ -215,7 +258,7 @@ void DiskCache::prune() {
 std::vector<DiskCache::Entry> DiskCache::entries() const {
   std::vector<Entry> found;
   for_each_file(folder_, [&](const fs::path& path, uint64_t bytes, fs::file_time_type time) {
-    if (path.extension() != ".bin" || !is_key(path.stem().string())) return;
+    if (kind_of(path) != Kind::Binary) return;
     Entry entry{path.stem().string(), bytes, time, ""};
     try {
       const std::vector<std::byte> words = read_file(manifest_path(entry.key));
@@ -235,14 +278,13 @@ std::vector<DiskCache::Entry> DiskCache::entries() const {
 int64_t DiskCache::clear() {
   int64_t count = 0;
   std::error_code ignored;
-  std::vector<fs::path> paths;
+  std::vector<std::pair<fs::path, Kind>> own;
   for_each_file(folder_, [&](const fs::path& path, uint64_t, fs::file_time_type) {
-    const std::string name = path.filename().string();
-    // Only what this cache writes: someone may have pointed it at a folder with other files.
-    if (is_key(name.substr(0, name.find('.')))) paths.push_back(path);
+    const Kind kind = kind_of(path);
+    if (kind != Kind::Foreign) own.emplace_back(path, kind);
   });
-  for (const fs::path& path : paths)
-    if (fs::remove(path, ignored) && path.extension() == ".bin") ++count;
+  for (const auto& [path, kind] : own)
+    if (fs::remove(path, ignored) && kind == Kind::Binary) ++count;
   return count;
 }
 

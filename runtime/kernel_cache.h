@@ -50,7 +50,8 @@ class DiskCache {
   /// All entries, the most recently used first.
   std::vector<Entry> entries() const;
 
-  /// Removes all entries; returns how many there were.
+  /// Removes all entries, and what unfinished stores left; returns how many entries there were.
+  /// Other files stay, also those named by 32 hexadecimal digits.
   int64_t clear();
 
  private:

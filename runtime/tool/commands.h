@@ -95,12 +95,14 @@ enum class ResourceUse : uint8_t {
 /// The module in a file, with the data of its `resource("name")` constants from the file of that
 /// name with the ending .safetensors. Throws UserError, ParseError.
 std::unique_ptr<ir::Module> read_module(const std::string& path, ResourceUse use);
-/// Writes `text`, and beside a file the data that `module` has for its resources.
+/// Writes `text`, and beside a file the data that `module` has for its resources. Throws UserError
+/// where a file in the place of the data holds arrays that would be lost.
 void write_module(const std::string& path, const ir::Module& module, const std::string& text);
 
 /// The text of a file; `-` is the standard input. Throws UserError with the path and the reason.
 std::string read_text(const std::string& path);
-/// Writes to a file, or to the standard output where `path` is empty or `-`; throws UserError.
+/// Writes to a file, or to the standard output where `path` is empty or `-`; throws UserError, and
+/// then a regular file holds what it held before.
 void write_text(const std::string& path, const std::string& text);
 
 }  // namespace mezzo::tool

@@ -21,6 +21,10 @@ namespace {
 /// A subcommand registers its options here and leaves what is to be run in `action`.
 using Action = std::function<int()>;
 
+constexpr const char* kOutputHelp =
+    "file for the module instead of standard output; for OUT.mz the data of its resources, where "
+    "it has some, goes to OUT.safetensors";
+
 /// Digits alone: a minus sign would wrap around.
 std::string is_count(const std::string& text) {
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
@@ -45,7 +49,7 @@ void add_opt(CLI::App& app, Action& action) {
   command->add_option("--explain", arguments->explain,
                       "%v: say in comments why that value has its type: rule, lines and passes");
   command->add_flag("--locs", arguments->locs, "print locations and origins");
-  command->add_option("-o", arguments->output, "file for the module instead of standard output");
+  command->add_option("-o", arguments->output, kOutputHelp);
   command->callback([arguments, passes, &action] {
     arguments->passes_given = passes->count() > 0;
     action = [arguments] { return opt(*arguments); };
@@ -95,7 +99,7 @@ void add_grad(CLI::App& app, Action& action) {
       ->delimiter(',');
   command->add_option("--loss-scale", arguments->loss_scale,
                       "start the backward pass from this number and divide by it at the end");
-  command->add_option("-o", arguments->output, "file for the module instead of standard output");
+  command->add_option("-o", arguments->output, kOutputHelp);
   command->callback([arguments, &action] { action = [arguments] { return grad(*arguments); }; });
 }
 

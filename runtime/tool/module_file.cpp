@@ -68,6 +68,50 @@ void collect_resources(const ir::Region& region, const ir::Module& module, Named
   }
 }
 
+/// `w (tensor<20xf32>), v (tensor<3xf32>)`, the first few.
+std::string list(const NamedArrays& arrays) {
+  constexpr size_t kShown = 4;
+  std::string out;
+  size_t count = 0;
+  for (const auto& [name, array] : arrays) {
+    if (count++ == kShown) return out + fmt::format(" and {} more", arrays.size() - kShown);
+    out += fmt::format("{}{} ({})", out.empty() ? "" : ", ", name, to_string(array.type));
+  }
+  return out.empty() ? "no arrays" : out;
+}
+
+/// Nobody named the file of the data, so that it must not cost what nobody meant to give up.
+void check_nothing_lost(const std::string& module_file, const NamedArrays& written) {
+  const fs::path path = data_file(module_file);
+  std::error_code ignored;
+  if (fs::symlink_status(path, ignored).type() == fs::file_type::not_found) return;
+  const std::string remedy = "remove it, or give -o another name";
+  NamedArrays there;
+  try {
+    there = runtime::read_safetensors(path);
+  } catch (const UserError& unreadable) {
+    throw UserError({},
+                    fmt::format("{} is not replaced by the data of {}, {}: {}", path.string(),
+                                module_file, list(written), unreadable.message()),
+                    remedy);
+  }
+  NamedArrays lost;
+  bool values = true;  // only values differ
+  for (const auto& [name, array] : there) {
+    const auto it = written.find(name);
+    const bool typed = it != written.end() && it->second.type == array.type;
+    if (typed && it->second.bytes == array.bytes) continue;
+    values = values && typed;
+    lost.emplace(name, array);
+  }
+  if (lost.empty()) return;
+  throw UserError({},
+                  fmt::format("{} is not replaced by the data of {}: it holds {}{}, the data is {}",
+                              path.string(), module_file, values ? "other values of " : "",
+                              list(lost), list(written)),
+                  remedy);
+}
+
 }  // namespace
 
 std::unique_ptr<ir::Module> read_module(const std::string& path, ResourceUse use) {
@@ -86,8 +130,10 @@ void write_module(const std::string& path, const ir::Module& module, const std::
   for (const auto& function : module.functions())
     collect_resources(function->body(), module, arrays);
   // The data first: where there is a text, there is what it refers to.
-  if (!path.empty() && path != "-" && !arrays.empty())
+  if (!path.empty() && path != "-" && !arrays.empty()) {
+    check_nothing_lost(path, arrays);
     runtime::write_safetensors(data_file(path), arrays);
+  }
   write_text(path, text);
 }
 

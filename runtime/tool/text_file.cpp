@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts from and to files and the standard streams.
 #include <mezzo/ir/error.h>
+#include <mezzo/runtime/files.h>
 #include <mezzo/runtime/tool/commands.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <span>
+#include <system_error>
+#include <unistd.h>
 
 namespace mezzo::tool {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 struct Close {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-[[noreturn]] void fail(const std::string& path, const char* what) {
-  throw UserError({}, path + ": cannot " + what + ": " + std::strerror(errno));
+[[noreturn]] void fail(const std::string& path, const char* what, int error) {
+  throw UserError({}, path + ": cannot " + what + ": " + std::strerror(error));
 }
 
 }  // namespace
@@ -28,23 +35,39 @@ std::string read_text(const std::string& path) {
   if (path != "-") {
     opened.reset(std::fopen(path.c_str(), "rb"));
     file = opened.get();
-    if (!file) fail(path, "read");
+    if (!file) fail(path, "read", errno);
   }
   std::string text;
   char buffer[1 << 16];
   while (size_t size = std::fread(buffer, 1, sizeof buffer, file)) text.append(buffer, size);
-  if (std::ferror(file)) fail(path, "read");
+  if (std::ferror(file)) fail(path, "read", errno);
   return text;
 }
 
 void write_text(const std::string& path, const std::string& text) {
-  bool to_stdout = path.empty() || path == "-";
+  const bool to_stdout = path.empty() || path == "-";
+  if (!to_stdout) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    const bool replaced = fs::is_regular_file(status);
+    // What a link leads to is replaced, not the link; and what is protected is not.
+    const fs::path target =
+        replaced && fs::is_symlink(path, error) ? fs::canonical(path, error) : fs::path(path);
+    if (replaced && error) fail(path, "write", error.value());
+    if (replaced && ::access(path.c_str(), W_OK) != 0) fail(path, "write", errno);
+    std::error_code ignored;
+    if (replaced || fs::symlink_status(path, ignored).type() == fs::file_type::not_found) {
+      runtime::write_file(target, {std::as_bytes(std::span(text.data(), text.size()))});
+      return;
+    }
+  }
+  // Devices, pipes and links that lead to nothing yet: there is nothing to lose.
   std::FILE* file = to_stdout ? stdout : std::fopen(path.c_str(), "wb");
   const std::string shown = to_stdout ? "standard output" : path;
-  if (!file) fail(shown, "write");
-  bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  bool closed = (to_stdout ? std::fflush(file) : std::fclose(file)) == 0;
-  if (!written || !closed) fail(shown, "write");
+  if (!file) fail(shown, "write", errno);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool closed = (to_stdout ? std::fflush(file) : std::fclose(file)) == 0;
+  if (!written || !closed) fail(shown, "write", errno);
 }
 
 }  // namespace mezzo::tool

@@ -92,6 +92,43 @@ TEST_CASE("entries are listed with their words and clear removes nothing else") 
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
+TEST_CASE("files that the cache did not write are neither counted, listed, pruned nor cleared") {
+  TemporaryFolder folder;
+  DiskCache cache(folder.path(), 2000);
+  const std::string foreign[] = {key_of(1) + ".jpg",
+                                 key_of(2) + ".bin",
+                                 key_of(2) + ".txt",
+                                 key_of(3) + ".bin.bak",
+                                 key_of(3) + ".bin.tmp-x-1",
+                                 key_of(3) + ".jpg.tmp-1-1",
+                                 key_of(3) + ".bin.tmp-1-1x",
+                                 key_of(3),
+                                 "notes.tmp-1-1"};
+  const auto past = fs::file_time_type::clock::now() - std::chrono::hours(2);
+  for (const std::string& name : foreign) {
+    mezzo::test::write_text(folder / name, std::string(5000, 'x'));
+    fs::last_write_time(folder / name, past);
+  }
+  // Beyond the limit by the foreign files alone: nothing is to be pruned.
+  cache.store(key_of(10), binary_of(10, 100), "ten");
+  cache.store(key_of(11), binary_of(11, 200), "eleven");
+  REQUIRE(cache.entries().size() == 2);
+  // And here by entries: the older ones go.
+  fs::last_write_time(folder / (key_of(10) + ".bin"), past);
+  cache.store(key_of(12), binary_of(12, 1690), "twelve");
+  CHECK_FALSE(cache.find(key_of(10)).has_value());
+  mezzo::test::write_text(folder / (key_of(13) + ".txt"), "words of a store that ended early");
+  mezzo::test::write_text(folder / (key_of(14) + ".txt.tmp-12-3"), "half");
+  CHECK(cache.clear() == 1);
+  CHECK(cache.entries().empty());
+  for (const std::string& name : foreign) {
+    CAPTURE(name);
+    CHECK(mezzo::test::read_text(folder / name) == std::string(5000, 'x'));
+  }
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) ==
+        static_cast<std::ptrdiff_t>(std::size(foreign)));
+}
+
 TEST_CASE("an entry cut at any length or with any byte flipped is a miss with one warning") {
   TemporaryFolder folder;
   DiskCache cache(folder.path());

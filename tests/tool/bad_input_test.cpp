@@ -275,5 +275,52 @@ TEST_CASE("a limit on the size of files costs the cache, not the result") {
   CHECK(contains(run.err, ": cannot write: File too large"));
 }
 
+TEST_CASE("a module that cannot be written leaves the file that was there") {
+  Tool mezzo;
+  std::string body;
+  for (int i = 0; i < 40; ++i)
+    body += "    %v" + std::to_string(i) + " = add %x, %x : tensor<4xf32>\n";
+  mezzo.write("big.mz", "module @m {\n  func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n" + body +
+                            "    return %v0 : tensor<4xf32>\n  }\n}\n");
+  mezzo.write("out.mz", "what was there");
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit small{1024, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  Finished run = mezzo("opt big.mz -o out.mz");
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(run.status == 2);
+  CHECK(run.err == "error: out.mz: cannot write: File too large\n");
+  CHECK(file_text(mezzo.path("out.mz")) == "what was there");
+  for (const auto& file : std::filesystem::directory_iterator(mezzo.path("")))
+    CHECK(file.path().string().find(".tmp-") == std::string::npos);
+}
+
+TEST_CASE("a module replaces what a link leads to, keeps its permissions, and goes to devices") {
+  namespace fs = std::filesystem;
+  Tool mezzo;
+  mezzo.write("m.mz", kDouble);
+  mezzo.write("real.mz", "old");
+  fs::permissions(mezzo.path("real.mz"), fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("real.mz", mezzo.path("link.mz"));
+  REQUIRE(mezzo("opt m.mz -o link.mz").status == 0);
+  const std::string text = mezzo("opt m.mz").out;
+  CHECK(fs::is_symlink(mezzo.path("link.mz")));
+  CHECK(file_text(mezzo.path("real.mz")) == text);
+  CHECK(fs::status(mezzo.path("real.mz")).permissions() ==
+        (fs::perms::owner_read | fs::perms::owner_write));
+  CHECK(mezzo("opt m.mz -o /dev/stdout | cat").out == text);
+  CHECK(refused(mezzo, "opt m.mz -o /dev/full") ==
+        "error: /dev/full: cannot write: No space left on device\n");
+  fs::create_symlink("new.mz", mezzo.path("ahead.mz"));
+  REQUIRE(mezzo("opt m.mz -o ahead.mz").status == 0);
+  CHECK(file_text(mezzo.path("new.mz")) == text);
+  fs::create_symlink("loop.mz", mezzo.path("loop.mz"));
+  CHECK(refused(mezzo, "opt m.mz -o loop.mz") ==
+        "error: loop.mz: cannot write: Too many levels of symbolic links\n");
+  fs::create_directory(mezzo.path("folder"));
+  CHECK(refused(mezzo, "opt m.mz -o folder") == "error: folder: cannot write: Is a directory\n");
+}
+
 }  // namespace
 }  // namespace mezzo::test

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <tool/command.h>
 
 namespace mezzo::test {
@@ -155,6 +156,40 @@ TEST_CASE("a resource is read from the safetensors file beside the module, on ev
   CHECK(runtime::read_safetensors(mezzo.path("sub.planned.safetensors")).at("w").as_double(19) ==
         19);
   CHECK(contains(mezzo("run sub.planned.mz --in x=x.npy").out, "max 19 mean 9.5"));
+}
+
+TEST_CASE("a file that is in the place of a module's data and holds other arrays is not replaced") {
+  Tool mezzo;
+  mezzo.write("m.mz", kResource);
+  write_data(mezzo, "m.safetensors", "w");
+  const std::string command = "opt m.mz -o out.mz";
+  auto refused = [&](const std::string& text) {
+    const std::string before = file_text(mezzo.path("out.safetensors"));
+    Finished run = mezzo(command);
+    CHECK(run.status == 2);
+    CHECK(run.err == "error: out.safetensors is not replaced by the data of out.mz" + text +
+                         "\nnote: remove it, or give -o another name\n");
+    CHECK(file_text(mezzo.path("out.safetensors")) == before);
+    CHECK_FALSE(std::filesystem::exists(mezzo.path("out.mz")));
+  };
+  write_data(mezzo, "out.safetensors", "v", {ir::DType::F16, {3}});
+  refused(": it holds v (tensor<3xf16>), the data is w (tensor<20xf32>)");
+  write_data(mezzo, "out.safetensors", "w", {ir::DType::F16, {20}});
+  refused(": it holds w (tensor<20xf16>), the data is w (tensor<20xf32>)");
+  runtime::write_safetensors(mezzo.path("out.safetensors"),
+                             {{"w", runtime::HostArray({ir::DType::F32, {20}})}});
+  refused(": it holds other values of w (tensor<20xf32>), the data is w (tensor<20xf32>)");
+  mezzo.write("out.safetensors", "{}");
+  refused(
+      ", w (tensor<20xf32>): out.safetensors: truncated safetensors file: the length of its header "
+      "has 8 bytes, found 2");
+  // The same arrays are no loss: a command can be repeated.
+  std::filesystem::remove(mezzo.path("out.safetensors"));
+  CHECK(mezzo(command).status == 0);
+  CHECK(mezzo(command).status == 0);
+  CHECK(mezzo("opt m.mz -o m.mz").status == 0);
+  for (const char* help : {"opt --help", "grad --help"})
+    CHECK(contains(mezzo(help).out, "OUT.safetensors"));
 }
 
 TEST_CASE("a resource that is not there or of another type is an error at its constant") {
