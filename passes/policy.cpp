@@ -42,6 +42,7 @@ PrecisionPolicy policy_by_name(std::string_view name) {
 }
 
 bool can_overflow(DType from, DType to) {
+  if (!ir::is_float(to)) return false;  // integers saturate
   double largest = 1;
   if (ir::is_float(from))
     largest = ir::largest_finite(from);

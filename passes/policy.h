@@ -25,7 +25,7 @@ struct PrecisionPolicy {
 /// known ones.
 PrecisionPolicy policy_by_name(std::string_view name);
 const std::vector<std::string>& policy_names();
-/// A cast of a finite value of type `from` to the float type `to` can give an infinity.
+/// A cast of a finite value of type `from` to `to` can give an infinity.
 bool can_overflow(ir::DType from, ir::DType to);
 
 }  // namespace mezzo::passes
