@@ -67,8 +67,17 @@ class Value {
   void set_name(std::string_view name) const { def_->name = name.empty() ? nullptr : intern(name); }
   /// Changes the type in place; the caller keeps the graph valid.
   void set_type(const Type& type) const { def_->type = type; }
-  /// Users in program order of creation is not kept: newest first.
+  /// The ops that read it, newest first, one entry for each operand: a copy, so that uses may
+  /// change meanwhile.
   std::vector<Op*> users() const;
+  /// Calls `visit(op)` for each of them on the list itself until it returns false; uses must not
+  /// change meanwhile. False when it was stopped.
+  template <typename Visit>
+  bool visit_users(Visit&& visit) const {
+    for (const Use* use = def_->uses; use; use = use->next)
+      if (!visit(*use->user)) return false;
+    return true;
+  }
   bool unused() const { return def_->uses == nullptr; }
   bool has_one_use() const { return def_->uses && !def_->uses->next; }
   /// Every operand that reads this value reads `other` instead. References in attributes are not

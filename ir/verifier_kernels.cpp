@@ -2,6 +2,7 @@
 // Rules of kernels (what each family of kernel_families.def may hold) and of memory.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/kernel_rules.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/ir/verifier_rules.h>
 
@@ -13,16 +14,6 @@ namespace mezzo::ir {
 namespace {
 
 bool is_reduction(const Op& op) { return is_reduction(op.kind()); }
-
-/// Only adds or removes axes of length 1.
-bool is_unit_reshape(const Op& op) {
-  std::vector<int64_t> from, to;
-  for (int64_t dim : op.operand(0).shape())
-    if (dim != 1) from.push_back(dim);
-  for (int64_t dim : op.result().shape())
-    if (dim != 1) to.push_back(dim);
-  return from == to;
-}
 
 /// What may stand in any region: "" or why not.
 std::string unfit_everywhere(const Op& op) {
@@ -112,6 +103,55 @@ void check_reductions(VerifierContext& context, const Op& kernel, Family family)
     context.report(kernel, std::string("a ") + to_string(family) + " kernel has no reduction");
 }
 
+/// The ops of a region that `yields` need, in program order, which `number` gives.
+KernelOps producers_inside(const std::unordered_map<const Op*, int>& number,
+                           std::span<const Value> yields) {
+  std::unordered_set<Op*> needed;
+  std::vector<Value> work(yields.begin(), yields.end());
+  while (!work.empty()) {
+    Value value = work.back();
+    work.pop_back();
+    if (value.is_parameter() || !needed.insert(value.op()).second) continue;
+    for (Value operand : value.op()->operands()) work.push_back(operand);
+  }
+  KernelOps ops(needed.begin(), needed.end());
+  std::ranges::sort(ops, {}, [&](const Op* op) { return number.at(op); });
+  return ops;
+}
+
+/// A segment runs over one space. Segments are what is connected, so two that share more than
+/// parameters, constants and scalars are one here.
+void check_segments(VerifierContext& context, const Op& kernel) {
+  std::unordered_map<const Op*, int> number;
+  for (const Op& op : *kernel.body()) number.emplace(&op, static_cast<int>(number.size()));
+  for (const std::vector<Value>& segment : optimizer_segments(kernel)) {
+    auto other = std::ranges::find_if(
+        segment, [&](Value value) { return !(value.shape() == segment.front().shape()); });
+    if (other != segment.end())
+      context.report(kernel, "one segment yields " + context.name(segment.front()) + " of " +
+                                 to_string(segment.front().type()) + " and " +
+                                 context.name(*other) + " of " + to_string(other->type()) +
+                                 "; segments share only parameters, constants and scalars");
+    else if (!classify(producers_inside(number, segment), segment))
+      context.report(kernel, "the segment that yields " + context.name(segment.front()) +
+                                 " reads a value of its own along two ways");
+  }
+}
+
+/// Every value that a kernel makes runs along its space in one way. (`sum` over the last axis of a
+/// square, subtracted from the square, would be the sum of another row.)
+void check_maps(VerifierContext& context, const Op& kernel, Family family) {
+  std::optional<Classified> found = classify_kernel(kernel);
+  bool copies = found && found->family == Family::Movement && family == Family::Elementwise;
+  if (found && (found->family == family || copies)) return;
+  context.report(
+      kernel,
+      found ? std::string("is of family ") + to_string(found->family) + ", not " + to_string(family)
+            : std::string("fits no family: a value is read along two ways, or yields "
+                          "have other shapes than the space of a ") +
+                  to_string(family) + " kernel");
+}
+
 void check_family(VerifierContext& context, const Op& kernel, Family family) {
   int products = 0;
   for (const Op& op : *kernel.body()) {
@@ -125,6 +165,11 @@ void check_family(VerifierContext& context, const Op& kernel, Family family) {
     context.report(kernel, "has " + std::to_string(products) + " products, not 1");
   if (family == Family::Rows || family == Family::Columns)
     check_reductions(context, kernel, family);
+  if (!context.sound()) return;
+  if (family == Family::Optimizer)
+    check_segments(context, kernel);
+  else
+    check_maps(context, kernel, family);
 }
 
 void check_binding(VerifierContext& context, const Op& kernel) {

@@ -11,11 +11,18 @@ namespace mezzo::passes {
 using namespace ir;
 
 FuseGraph::Prepared FuseGraph::prepare(const std::vector<int>& nodes) const {
-  Prepared out{closure(nodes), outputs_of(nodes), Family::Optimizer};
-  if (groups_[static_cast<size_t>(find(nodes_[static_cast<size_t>(nodes.front())].group))]
-          .optimizer)
-    return out;
-  std::optional<Classified> classified = classify(ops_of(out.all), out.outputs);
+  Prepared out{{}, outputs_of(nodes), Family::Optimizer};
+  const Group& group =
+      groups_[static_cast<size_t>(find(nodes_[static_cast<size_t>(nodes.front())].group))];
+  std::set<int> shared;  // copied once, for every segment
+  for (const std::vector<int>& segment : group.segments) {
+    out.segments.push_back(closure(segment));
+    std::erase_if(out.segments.back(),
+                  [&](int node) { return !is_private(node) && !shared.insert(node).second; });
+  }
+  if (!out.segments.empty()) return out;
+  out.segments.push_back(closure(nodes));
+  std::optional<Classified> classified = classify(ops_of(out.segments[0]), out.outputs);
   MEZZO_CHECK(classified,
               "a group that no family takes, at '" +
                   std::string(nodes_[static_cast<size_t>(nodes.front())].op->info().name) + "'");
@@ -23,8 +30,22 @@ FuseGraph::Prepared FuseGraph::prepare(const std::vector<int>& nodes) const {
   return out;
 }
 
+/// What is inlined is made anew in each segment, which runs along axes of its own. Constants have
+/// none, nor have scalars, unless they are read off a larger value.
+bool FuseGraph::is_private(int node) const {
+  const Node* each = &nodes_[static_cast<size_t>(node)];
+  while (each->role == Role::Inlined && each->op->kind() != OpKind::Constant) {
+    if (each->op->result().type().elements() != 1) return true;
+    if (each->op->num_operands() == 0 || each->op->operand(0).is_parameter()) return false;
+    each = &nodes_[static_cast<size_t>(node_of(each->op->operand(0).op()))];
+  }
+  return false;
+}
+
 void FuseGraph::build_kernel(const Prepared& prepared, Op* place, const std::string& name) {
-  const auto& [all, outputs, family] = prepared;
+  const auto& [segments, outputs, family] = prepared;
+  std::set<int> all;
+  for (const std::vector<int>& segment : segments) all.insert(segment.begin(), segment.end());
   std::set<const Op*> inside;
   for (int node : all) inside.insert(nodes_[static_cast<size_t>(node)].op);
   // Inputs in the order in which they are first read.
@@ -37,7 +58,7 @@ void FuseGraph::build_kernel(const Prepared& prepared, Op* place, const std::str
   std::vector<Type> types;
   for (Value value : outputs) types.push_back(value.type());
   Module& module = *function_.module();
-  const Op& anchor = *nodes_[static_cast<size_t>(all.back())].op;
+  const Op& anchor = *nodes_[static_cast<size_t>(*all.rbegin())].op;
   Attrs attrs{{"family", to_string(family)}};
   Op* kernel = module.make_op(OpKind::Kernel, inputs, types, std::move(attrs), anchor.location());
   kernel->set_origin(anchor.origin());
@@ -46,12 +67,13 @@ void FuseGraph::build_kernel(const Prepared& prepared, Op* place, const std::str
   Region* body = module.make_body(kernel);
   ValueMap map;
   for (Value value : inputs) map[value.def()] = body->add_parameter(value.type(), value.name());
-  for (int node : all) {
-    Op* op = nodes_[static_cast<size_t>(node)].op;
-    Op* copy = clone_op(*op, *body, nullptr, map);
-    if (nodes_[static_cast<size_t>(node)].role == Role::Inlined && op->num_operands() > 0)
-      if (int replica = copies_[op]++; replica > 0) copy->attrs().set("replica", replica);
-  }
+  for (const std::vector<int>& segment : segments)
+    for (int node : segment) {
+      Op* op = nodes_[static_cast<size_t>(node)].op;
+      Op* copy = clone_op(*op, *body, nullptr, map);
+      if (nodes_[static_cast<size_t>(node)].role == Role::Inlined && op->num_operands() > 0)
+        if (int replica = copies_[op]++; replica > 0) copy->attrs().set("replica", replica);
+    }
   std::vector<Value> yields;
   for (Value value : outputs) yields.push_back(map.at(value.def()));
   Module::append(*body, module.make_op(OpKind::Yield, yields, {}, {}, anchor.location()));

@@ -6,7 +6,6 @@
 #include <mezzo/ir/error.h>
 
 #include <algorithm>
-#include <queue>
 #include <set>
 
 namespace mezzo::passes {
@@ -94,7 +93,8 @@ void FuseGraph::materialize(Node& node) {
 void FuseGraph::materialize_for(int number) {
   const std::vector<int> alone{number};
   for (Value operand : nodes_[static_cast<size_t>(number)].op->operands()) {
-    if (classify(ops_of(closure(alone)), outputs_of(alone))) return;
+    const KernelOps ops = ops_of(closure(alone));
+    if (ops.size() <= kMaxKernelOps && classify(ops, outputs_of(alone))) return;
     if (operand.is_parameter()) continue;
     Node& source = nodes_[static_cast<size_t>(node_of(operand.op()))];
     if (source.role == Role::Inlined && source.op->kind() != OpKind::Constant) materialize(source);
@@ -102,7 +102,7 @@ void FuseGraph::materialize_for(int number) {
 }
 
 int FuseGraph::start_group(int node) {
-  groups_.push_back({{node}});
+  groups_.push_back({{node}, -1, {}});
   return nodes_[static_cast<size_t>(node)].group = static_cast<int>(groups_.size()) - 1;
 }
 
@@ -164,19 +164,21 @@ int FuseGraph::only_reader(int group) const {
   while (!work.empty()) {
     const Op* op = work.back();
     work.pop_back();
-    for (Value value : op->results())
-      for (Op* user : value.users()) {
-        const Node& node = nodes_[static_cast<size_t>(node_of(user))];
+    for (Value value : op->results()) {
+      const bool one = value.visit_users([&](const Op& user) {
+        const Node& node = nodes_[static_cast<size_t>(node_of(&user))];
         if (node.role == Role::Inlined) {
-          if (seen.insert(user).second) work.push_back(user);
-          continue;
+          if (seen.insert(&user).second) work.push_back(&user);
+          return true;
         }
-        if (node.role == Role::Body || node.group < 0) return -1;
-        int other = find(node.group);
-        if (other == group) continue;
-        if (reader >= 0 && reader != other) return -1;
-        reader = other;
-      }
+        if (node.role == Role::Body || node.group < 0) return false;
+        const int other = find(node.group);
+        if (other != group && reader >= 0 && reader != other) return false;
+        if (other != group) reader = other;
+        return true;
+      });
+      if (!one) return -1;
+    }
   }
   return reader;
 }
@@ -208,13 +210,13 @@ std::vector<Value> FuseGraph::outputs_of(const std::vector<int>& nodes) const {
       while (!work.empty() && !outside) {
         Value current = work.back();
         work.pop_back();
-        for (Op* user : current.users()) {
-          int reader = node_of(user);
-          if (nodes_[static_cast<size_t>(reader)].role == Role::Inlined)
-            work.push_back(user->result());
-          else if (!inside.contains(reader))
-            outside = true;
-        }
+        outside = !current.visit_users([&](const Op& user) {
+          const int reader = node_of(&user);
+          if (nodes_[static_cast<size_t>(reader)].role != Role::Inlined)
+            return inside.contains(reader);
+          work.push_back(user.result());
+          return true;
+        });
       }
       if (outside || value.unused()) outputs.push_back(value);
     }
@@ -222,8 +224,8 @@ std::vector<Value> FuseGraph::outputs_of(const std::vector<int>& nodes) const {
   return outputs;
 }
 
-OpSet FuseGraph::ops_of(const std::vector<int>& nodes) const {
-  OpSet ops;
+KernelOps FuseGraph::ops_of(const std::vector<int>& nodes) const {
+  KernelOps ops;
   for (int node : nodes) ops.push_back(nodes_[static_cast<size_t>(node)].op);
   return ops;
 }
@@ -300,7 +302,7 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
              std::back_inserter(both));
   if (!sensible(producer, consumer, both, how)) return false;
   std::vector<int> all = closure(both);
-  if (!classify(ops_of(all), outputs_of(both))) return false;
+  if (all.size() > kMaxKernelOps || !classify(ops_of(all), outputs_of(both))) return false;
   if (path_between(producer, consumer)) return false;
   // The producer's group survives when growing forwards, the reader's when pulling.
   Group& kept = how == Merge::Forwards ? from : to;
@@ -311,90 +313,135 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
   return true;
 }
 
-void FuseGraph::merge_updates() {
-  std::vector<int> updates;
-  for (int group = 0; group < static_cast<int>(groups_.size()); ++group) {
-    if (!alive(group)) continue;
-    const Group& members = groups_[static_cast<size_t>(group)];
-    bool update = std::all_of(members.nodes.begin(), members.nodes.end(), [&](int node) {
-      const Op& op = *nodes_[static_cast<size_t>(node)].op;
-      return op.role() == "update" && op.result().type().elements() != 1 &&
-             !op.info().has(Trait::Reduction) && op.kind() != OpKind::Matmul;
-    });
-    if (update) updates.push_back(group);
-  }
-  if (updates.empty()) return;
-  Group& first = groups_[static_cast<size_t>(updates[0])];
-  first.optimizer = true;
-  for (int group : std::span(updates).subspan(1)) {
-    if (path_between(updates[0], group) || path_between(group, updates[0])) continue;
-    // A direct edge would make the segments depend on each other.
-    std::vector<int> producers = producer_groups(group), reverse = producer_groups(updates[0]);
-    if (std::find(producers.begin(), producers.end(), updates[0]) != producers.end() ||
-        std::find(reverse.begin(), reverse.end(), group) != reverse.end())
-      continue;
-    Group& other = groups_[static_cast<size_t>(group)];
-    std::vector<int> both;
-    std::merge(first.nodes.begin(), first.nodes.end(), other.nodes.begin(), other.nodes.end(),
-               std::back_inserter(both));
-    first.nodes = std::move(both);
-    other.nodes.clear();
-    other.parent = updates[0];
-  }
+bool FuseGraph::is_update(const Group& group) const {
+  return std::all_of(group.nodes.begin(), group.nodes.end(), [&](int node) {
+    const Op& op = *nodes_[static_cast<size_t>(node)].op;
+    return op.role() == "update" && op.result().type().elements() != 1 &&
+           !op.info().has(Trait::Reduction) && op.kind() != OpKind::Matmul;
+  });
 }
 
-/// Kernels and body ops in an order that respects their edges; among the ready ones the oldest
-/// first op.
-std::vector<std::vector<int>> FuseGraph::order_units() const {
-  std::vector<std::vector<int>> units;
-  std::unordered_map<int, int> unit_of;  // node -> unit
+/// One sweep in topological order: an update joins unless something that has joined stands before
+/// it, so no path leads from one segment to another.
+void FuseGraph::merge_updates() {
+  Units graph = units();
+  std::vector<bool> behind(graph.nodes.size(), false);
+  std::vector<int> joined, ready;
+  for (size_t unit = 0; unit < graph.nodes.size(); ++unit)
+    if (graph.waiting[unit] == 0) ready.push_back(static_cast<int>(unit));
+  for (size_t next = 0; next < ready.size(); ++next) {
+    size_t unit = static_cast<size_t>(ready[next]);
+    int group = nodes_[static_cast<size_t>(graph.nodes[unit].front())].group;
+    bool joins =
+        group >= 0 && !behind[unit] && is_update(groups_[static_cast<size_t>(find(group))]);
+    if (joins) joined.push_back(find(group));
+    for (int reader : graph.readers[unit]) {
+      if (joins || behind[unit]) behind[static_cast<size_t>(reader)] = true;
+      if (--graph.waiting[static_cast<size_t>(reader)] == 0) ready.push_back(reader);
+    }
+  }
+  if (joined.empty()) return;
+  std::ranges::sort(joined);
+  Group& first = groups_[static_cast<size_t>(joined[0])];
+  std::vector<int> all;
+  for (int number : joined) {
+    Group& group = groups_[static_cast<size_t>(number)];
+    all.insert(all.end(), group.nodes.begin(), group.nodes.end());
+    first.segments.push_back(std::move(group.nodes));
+    group.nodes.clear();
+    if (number != joined[0]) group.parent = joined[0];
+  }
+  std::ranges::sort(all);
+  first.nodes = std::move(all);
+}
+
+FuseGraph::Units FuseGraph::units() const {
+  Units out;
   for (int node = 0; node < size(); ++node) {
     const Node& each = nodes_[static_cast<size_t>(node)];
     if (each.role == Role::Inlined) continue;
     if (each.role == Role::Body) {
-      unit_of[node] = static_cast<int>(units.size());
-      units.push_back({node});
+      out.unit_of[node] = static_cast<int>(out.nodes.size());
+      out.nodes.push_back({node});
       continue;
     }
     const Group& group = groups_[static_cast<size_t>(find(each.group))];
     if (group.nodes.front() != node) continue;
-    for (int member : group.nodes) unit_of[member] = static_cast<int>(units.size());
-    units.push_back(group.nodes);
+    for (int member : group.nodes) out.unit_of[member] = static_cast<int>(out.nodes.size());
+    out.nodes.push_back(group.nodes);
   }
-  std::vector<std::set<int>> readers(units.size());
-  std::vector<int> waiting(units.size(), 0);
-  for (size_t unit = 0; unit < units.size(); ++unit) {
-    std::vector<int> sources;
-    for (int node : units[unit]) append_sources(node, sources);
-    for (int source : sources) {
-      int from = unit_of.at(source);
-      if (from != static_cast<int>(unit) &&
-          readers[static_cast<size_t>(from)].insert(static_cast<int>(unit)).second)
-        ++waiting[unit];
-    }
-  }
+  out.readers.resize(out.nodes.size());
+  out.waiting.resize(out.nodes.size(), 0);
+  auto add_edge = [&](int from, int to) {
+    if (from != to && out.readers[static_cast<size_t>(from)].insert(to).second)
+      ++out.waiting[static_cast<size_t>(to)];
+  };
   // Ops with an effect keep their place behind everything that they judge.
   int last_effect = -1;
-  for (size_t unit = 0; unit < units.size(); ++unit) {
-    const Op& op = *nodes_[static_cast<size_t>(units[unit].front())].op;
-    if (!op.info().has(Trait::Effect)) continue;
-    if (last_effect >= 0 &&
-        readers[static_cast<size_t>(last_effect)].insert(static_cast<int>(unit)).second)
-      ++waiting[unit];
-    last_effect = static_cast<int>(unit);
+  for (int unit = 0; unit < static_cast<int>(out.nodes.size()); ++unit) {
+    const std::vector<int>& members = out.nodes[static_cast<size_t>(unit)];
+    std::vector<int> sources;
+    for (int node : members) append_sources(node, sources);
+    for (int source : sources) add_edge(out.unit_of.at(source), unit);
+    if (!nodes_[static_cast<size_t>(members.front())].op->info().has(Trait::Effect)) continue;
+    if (last_effect >= 0) add_edge(last_effect, unit);
+    last_effect = unit;
   }
-  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-  for (size_t unit = 0; unit < units.size(); ++unit)
-    if (waiting[unit] == 0) ready.push(static_cast<int>(unit));
+  return out;
+}
+
+std::vector<std::set<int>> FuseGraph::later_writers(const Units& units) const {
+  std::unordered_map<const ValueDef*, int> writer;  // of each updated parameter
+  std::vector<Value> results = function_.results();
+  for (int i = 0; i < function_.num_results(); ++i) {
+    Value value = results[static_cast<size_t>(i)], updated = function_.updated_parameter(i);
+    if (!updated) continue;
+    while (!value.is_parameter() && is_view(value.op()->kind())) value = value.op()->operand(0);
+    if (value.is_parameter()) continue;
+    if (auto unit = units.unit_of.find(node_of(value.op())); unit != units.unit_of.end())
+      writer[updated.def()] = unit->second;
+  }
+  std::vector<std::set<int>> later(units.nodes.size());
+  for (size_t unit = 0; unit < units.nodes.size(); ++unit) {
+    const Op& first = *nodes_[static_cast<size_t>(units.nodes[unit].front())].op;
+    if (first.kind() == OpKind::Return) continue;  // stays the last
+    for (int node : closure(units.nodes[unit]))
+      for (Value value : nodes_[static_cast<size_t>(node)].op->operands())
+        if (auto it = writer.find(value.def());
+            it != writer.end() && it->second != static_cast<int>(unit))
+          later[unit].insert(it->second);
+  }
+  return later;
+}
+
+/// Kernels and body ops in an order that respects their edges; among the ready ones the oldest
+/// first op. What overwrites a parameter is put off until its other readers are done, unless
+/// nothing else can run.
+std::vector<std::vector<int>> FuseGraph::order_units() const {
+  Units graph = units();
+  std::vector<std::set<int>> later = later_writers(graph);
+  std::vector<int> pending(graph.nodes.size(), 0);  // readers of what each overwrites
+  for (const std::set<int>& writers : later)
+    for (int writer : writers) ++pending[static_cast<size_t>(writer)];
+  std::set<int> ready, put_off;
+  auto add = [&](int unit) {
+    (pending[static_cast<size_t>(unit)] > 0 ? put_off : ready).insert(unit);
+  };
+  for (size_t unit = 0; unit < graph.nodes.size(); ++unit)
+    if (graph.waiting[unit] == 0) add(static_cast<int>(unit));
   std::vector<std::vector<int>> ordered;
-  while (!ready.empty()) {
-    int unit = ready.top();
-    ready.pop();
-    ordered.push_back(units[static_cast<size_t>(unit)]);
-    for (int reader : readers[static_cast<size_t>(unit)])
-      if (--waiting[static_cast<size_t>(reader)] == 0) ready.push(reader);
+  while (!ready.empty() || !put_off.empty()) {
+    std::set<int>& from = ready.empty() ? put_off : ready;
+    int unit = *from.begin();
+    from.erase(from.begin());
+    ordered.push_back(graph.nodes[static_cast<size_t>(unit)]);
+    for (int writer : later[static_cast<size_t>(unit)])
+      if (--pending[static_cast<size_t>(writer)] == 0 && put_off.erase(writer))
+        ready.insert(writer);
+    for (int reader : graph.readers[static_cast<size_t>(unit)])
+      if (--graph.waiting[static_cast<size_t>(reader)] == 0) add(reader);
   }
-  MEZZO_CHECK(ordered.size() == units.size(), "fuse made a cycle of kernels");
+  MEZZO_CHECK(ordered.size() == graph.nodes.size(), "fuse made a cycle of kernels");
   return ordered;
 }
 

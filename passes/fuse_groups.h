@@ -3,13 +3,18 @@
 // the moves on them.
 #pragma once
 
-#include <mezzo/passes/fuse_rules.h>
+#include <mezzo/ir/kernel_rules.h>
 
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 namespace mezzo::passes {
+
+/// Most ops of one kernel, optimizer kernels apart: keeps emitted code, register pressure and the
+/// cost of `classify` bounded.
+inline constexpr size_t kMaxKernelOps = 64;
 
 class FuseGraph {
  public:
@@ -45,9 +50,9 @@ class FuseGraph {
     int group = -1;
   };
   struct Group {
-    std::vector<int> nodes;  // sorted
-    int parent = -1;         // merged into
-    bool optimizer = false;
+    std::vector<int> nodes;                  // sorted
+    int parent = -1;                         // merged into
+    std::vector<std::vector<int>> segments;  // of an optimizer kernel: the groups that it was
   };
 
   Role role_of(const ir::Op& op) const;
@@ -55,20 +60,34 @@ class FuseGraph {
   /// Nodes of the group plus the inlined ops behind their operands, in program order.
   std::vector<int> closure(const std::vector<int>& nodes) const;
   std::vector<ir::Value> outputs_of(const std::vector<int>& nodes) const;
-  OpSet ops_of(const std::vector<int>& nodes) const;
+  ir::KernelOps ops_of(const std::vector<int>& nodes) const;
   /// Grouped or body nodes that `node` reads, through inlined ones.
   void append_sources(int node, std::vector<int>& sources) const;
   /// Whether a node outside of both groups lies on a path from `from` to `to`; true when the search
   /// gives up.
   bool path_between(int from, int to) const;
   bool sensible(int producer, int consumer, const std::vector<int>& both, Merge how) const;
+  /// The would-be kernels and body ops with the edges between them.
+  struct Units {
+    std::vector<std::vector<int>> nodes;   // of each unit
+    std::unordered_map<int, int> unit_of;  // node -> unit
+    std::vector<std::set<int>> readers;
+    std::vector<int> waiting;  // units that each reads
+  };
+  Units units() const;
+  /// For each unit the writers of parameters that it reads: they had better run after it.
+  std::vector<std::set<int>> later_writers(const Units& units) const;
   std::vector<std::vector<int>> order_units() const;
   struct Prepared {
-    std::vector<int> all;  // with inlined ops, in program order
+    /// With inlined ops, in program order; an optimizer kernel has one set a segment.
+    std::vector<std::vector<int>> segments;
     std::vector<ir::Value> outputs;
     ir::Family family = ir::Family::Elementwise;
   };
   Prepared prepare(const std::vector<int>& nodes) const;
+  bool is_update(const Group& group) const;
+  /// Whether every segment would get its own copy of it.
+  bool is_private(int node) const;
   void build_kernel(const Prepared& prepared, ir::Op* place, const std::string& name);
   void materialize_inlined();
   void materialize_for(int number);

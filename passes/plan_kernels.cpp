@@ -10,8 +10,8 @@
 // computed alike wherever they stand.
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/kernel_rules.h>
 #include <mezzo/ir/matmul_plan.h>
-#include <mezzo/passes/fuse_rules.h>
 #include <mezzo/passes/pass.h>
 
 #include <algorithm>

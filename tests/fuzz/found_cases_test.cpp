@@ -134,6 +134,38 @@ TEST_CASE("an update that reads other elements behind a cast is no update in pla
                       4) == 1);
 }
 
+TEST_CASE("updates of several shapes that read one cast value each make their own") {
+  CHECK(check_updates(R"(module @m attributes {stage = "primitive"} {
+  func @f(%w: tensor<4x8xf32> {state = true}, %b: tensor<8xf32> {state = true}, %p: tensor<8xf16>) -> (tensor<4x8xf32> {updates = %w}, tensor<8xf32> {updates = %b}) {
+    %c = cast %p : tensor<8xf16> -> tensor<8xf32>
+    %w1 = sub %w, %c {role = "update"} : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+    %b1 = sub %b, %c {role = "update"} : tensor<8xf32>
+    return %w1, %b1 : (tensor<4x8xf32>, tensor<8xf32>)
+  }
+}
+)") == 2);
+  CHECK(check_updates(R"(module @m attributes {stage = "primitive"} {
+  func @f(%w: tensor<8x8xf32> {state = true}, %b: tensor<1x8xf32> {state = true}, %p: tensor<8xf16>) -> (tensor<1x8xf32> {updates = %b}, tensor<8x8xf32> {updates = %w}) {
+    %c = cast %p : tensor<8xf16> -> tensor<8xf32>
+    %b1 = sub %b, %c {role = "update"} : (tensor<1x8xf32>, tensor<8xf32>) -> tensor<1x8xf32>
+    %w1 = sub %w, %c {role = "update"} : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+    return %b1, %w1 : (tensor<1x8xf32>, tensor<8x8xf32>)
+  }
+}
+)") == 2);
+}
+
+TEST_CASE("what reads an updated parameter runs before its writer, so that nothing is copied") {
+  CHECK(check_updates(R"(module @m {
+  func @f(%w: tensor<4x4xf32> {state = true}, %g: tensor<4x4xf32>) -> (tensor<4x4xf32> {updates = %w}, tensor<4xf32>) {
+    %w1 = sub %w, %g : tensor<4x4xf32>
+    %n = max %w {axes = [1]} : tensor<4x4xf32> -> tensor<4xf32>
+    return %w1, %n : (tensor<4x4xf32>, tensor<4xf32>)
+  }
+}
+)") == 1);
+}
+
 TEST_CASE("what follows a reduction over rows of no columns is computed for no element") {
   check_text(R"(module @m {
   func @f(%y: tensor<3x0xf32>, %dy: tensor<3x0xf32>) -> tensor<3x0xf32> {

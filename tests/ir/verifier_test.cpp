@@ -236,6 +236,64 @@ TEST_CASE("kernels hold what their family admits") {
         "@f: %y = constant: is no splat\n");
 }
 
+TEST_CASE("a value that a kernel makes runs along its space in one way") {
+  auto of_square = [](const std::string& family, const std::string& results,
+                      const std::string& body) {
+    return found(
+        *parse("module @m attributes {stage = \"fused\"} { func @f(%x: tensor<6x6xf32>, "
+               "%b: tensor<6xf32>) -> (" +
+               results + ") { %r = kernel @k0 (%x = %x, %b = %b) {family = \"" + family +
+               "\"} : (tensor<6x6xf32>, tensor<6xf32>) -> (" + results + ") {\n" + body +
+               "\n} return %r : " + results + " } }"));
+  };
+  const std::string square = "tensor<6x6xf32>";
+  const std::string unfit =
+      "@f: %r = kernel @k0: fits no family: a value is read along two ways, or yields have other "
+      "shapes than the space of a ";
+  CHECK(of_square("rows", square,
+                  "%s = sum %x {axes = [1], keepdims = true} : tensor<6x6xf32> -> tensor<6x1xf32>\n"
+                  "%y = sub %x, %s : (tensor<6x6xf32>, tensor<6x1xf32>) -> tensor<6x6xf32>\n"
+                  "yield %y : tensor<6x6xf32>") == "");
+  CHECK(of_square("rows", square,
+                  "%s = sum %x {axes = [1]} : tensor<6x6xf32> -> tensor<6xf32>\n"
+                  "%y = sub %x, %s : (tensor<6x6xf32>, tensor<6xf32>) -> tensor<6x6xf32>\n"
+                  "yield %y : tensor<6x6xf32>") == unfit + "rows kernel\n");
+  CHECK(of_square("columns", square,
+                  "%s = sum %x {axes = [0]} : tensor<6x6xf32> -> tensor<6xf32>\n"
+                  "%y = sub %x, %s : (tensor<6x6xf32>, tensor<6xf32>) -> tensor<6x6xf32>\n"
+                  "yield %y : tensor<6x6xf32>") == unfit + "columns kernel\n");
+  CHECK(of_square("elementwise", square,
+                  "%e = exp %x : tensor<6x6xf32>\n"
+                  "%t = transpose %e {perm = [1, 0]} : tensor<6x6xf32>\n"
+                  "%y = add %e, %t : tensor<6x6xf32>\n"
+                  "yield %y : tensor<6x6xf32>") == unfit + "elementwise kernel\n");
+  CHECK(of_square("elementwise", square,
+                  "%t = transpose %x {perm = [1, 0]} : tensor<6x6xf32>\n"
+                  "yield %t : tensor<6x6xf32>") == "");
+  CHECK(
+      of_square("optimizer", square,
+                "%e = exp %x : tensor<6x6xf32>\n"
+                "%t = transpose %e {perm = [1, 0]} : tensor<6x6xf32>\n"
+                "%y = add %e, %t : tensor<6x6xf32>\n"
+                "yield %y : tensor<6x6xf32>") ==
+      "@f: %r = kernel @k0: the segment that yields %y reads a value of its own along two ways\n");
+}
+
+TEST_CASE("segments of an optimizer kernel that share a value have one shape") {
+  CHECK(found(*parse(R"(module @m attributes {stage = "fused"} {
+  func @f(%w: tensor<4x8xf32>, %b: tensor<8xf32>, %p: tensor<8xf16>) -> (tensor<4x8xf32>, tensor<8xf32>) {
+    %w2, %b2 = kernel @k0 (%w = %w, %b = %b, %p = %p) {family = "optimizer"} : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf16>) -> (tensor<4x8xf32>, tensor<8xf32>) {
+      %c = cast %p : tensor<8xf16> -> tensor<8xf32>
+      %w1 = sub %w, %c : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+      %b1 = sub %b, %c : tensor<8xf32>
+      yield %w1, %b1 : (tensor<4x8xf32>, tensor<8xf32>)
+    }
+    return %w2, %b2 : (tensor<4x8xf32>, tensor<8xf32>)
+  }
+})")) == "@f: %w2, %b2 = kernel @k0: one segment yields %w1 of tensor<4x8xf32> and %b1 of "
+         "tensor<8xf32>; segments share only parameters, constants and scalars\n");
+}
+
 TEST_CASE("a planned module has plans, and nobody reads what was overwritten") {
   std::string text = R"(module @m attributes {stage = "planned"} {
   func @f(%w: tensor<4xf32> {param}) -> (tensor<4xf32> {updates = %w}, tensor<4xf32>) {

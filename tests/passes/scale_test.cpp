@@ -42,10 +42,37 @@ std::unique_ptr<ir::Module> chain(int count) {
   return module;
 }
 
-double best_seconds(passes::PassFunction pass, int count) {
+/// `count` parameters of two shapes, each updated by its own gradient behind a cast, all at one
+/// rate that the function computes.
+std::unique_ptr<ir::Module> updates(int count) {
+  auto module = std::make_unique<ir::Module>("updates");
+  module->set_stage(ir::Stage::Primitive);
+  ir::Function* function = module->add_function("f");
+  Value rate = function->add_parameter(ir::Type(ir::DType::F32, {}), "rate");
+  ir::Builder builder(function->body());
+  rate = builder.make(OpKind::Neg, {rate});
+  std::vector<Value> results;
+  std::vector<ir::Attrs> attrs;
+  for (int i = 0; i < count; ++i) {
+    const int64_t rows = i % 2 + 1;
+    const std::string number = std::to_string(i);
+    Value w = function->add_parameter(ir::Type(ir::DType::F32, {rows, 4}), "w" + number,
+                                      {{"state", true}});
+    Value g = function->add_parameter(ir::Type(ir::DType::F16, {rows, 4}), "g" + number);
+    builder.set_role("update");
+    Value wide = builder.cast(g, ir::DType::F32);
+    results.push_back(builder.make(OpKind::Add, {w, builder.make(OpKind::Mul, {wide, rate})}));
+    attrs.push_back({{"updates", ir::ValueRef{w.def()}}});
+  }
+  function->set_results(results, attrs);
+  return module;
+}
+
+double best_seconds(passes::PassFunction pass, std::unique_ptr<ir::Module> (*make)(int),
+                    int count) {
   double best = 1e9;
   for (int i = 0; i < 3; ++i) {
-    std::unique_ptr<ir::Module> module = chain(count);
+    std::unique_ptr<ir::Module> module = make(count);
     passes::PassContext context;
     std::clock_t start = std::clock();  // of this process: other work does not count
     CHECK(pass(*module, context));
@@ -59,11 +86,25 @@ double best_seconds(passes::PassFunction pass, int count) {
 TEST_CASE("passes over a chain of 100,000 ops take about ten times as long as over 10,000") {
   for (std::string name : {"canonicalize", "constant-fold", "cse", "dce", "decompose"}) {
     passes::PassFunction pass = passes::find_pass(name)->run;
-    double small = best_seconds(pass, 10'000), large = best_seconds(pass, 100'000);
+    double small = best_seconds(pass, chain, 10'000), large = best_seconds(pass, chain, 100'000);
     INFO(name << ": " << small << " s and " << large << " s");
     CHECK(large < 70 * small);
     CHECK(large < 10);
   }
+}
+
+TEST_CASE("fusing 4,000 updates into one kernel takes about ten times as long as 400") {
+  passes::PassFunction pass = passes::find_pass("fuse")->run;
+  double small = best_seconds(pass, updates, 400), large = best_seconds(pass, updates, 4'000);
+  INFO(small << " s and " << large << " s");
+  CHECK(large < 70 * small);
+  CHECK(large < 5);
+  std::unique_ptr<ir::Module> module = updates(4'000);
+  passes::PassContext context;
+  pass(*module, context);
+  int kernels = 0;
+  for (const ir::Op& op : module->function("f")->body()) kernels += op.kind() == OpKind::Kernel;
+  CHECK(kernels == 2);  // the rate and all updates
 }
 
 }  // namespace mezzo::test

@@ -2,17 +2,17 @@
 // Legality of kernels. Every op of a set is given an index map: for each axis of its result, the
 // axis of the kernel's space that it runs along, or none for an axis of length 1. Maps flow from
 // the outputs down to the operands; an op that would need two different maps does not fit.
-#include <mezzo/passes/fuse_rules.h>
+#include <mezzo/ir/kernel_rules.h>
 
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/kernel_region.h>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
+#include <unordered_set>
 
-namespace mezzo::passes {
-
-using namespace ir;
+namespace mezzo::ir {
 
 bool is_unit_reshape(const Op& op) {
   if (op.kind() != OpKind::Reshape) return false;
@@ -57,7 +57,7 @@ bool is_pointwise(const Op& op) {
 
 class Mapper {
  public:
-  explicit Mapper(const OpSet& ops) : ops_(ops) {
+  explicit Mapper(const KernelOps& ops) : ops_(ops) {
     for (Op* op : ops) inside_.insert(op);
   }
 
@@ -142,17 +142,17 @@ class Mapper {
     }
   }
 
-  const OpSet& ops_;
+  const KernelOps& ops_;
   std::unordered_set<const Op*> inside_;
   std::unordered_map<const Op*, AxisMap> maps_;
 };
 
-bool all_pointwise(const OpSet& ops) {
+bool all_pointwise(const KernelOps& ops) {
   return std::all_of(ops.begin(), ops.end(), [](const Op* op) { return is_pointwise(*op); });
 }
 
 /// Views with an index map of their own may only stand on values from outside.
-bool maps_stand_outside(const OpSet& ops) {
+bool maps_stand_outside(const KernelOps& ops) {
   std::unordered_set<const Op*> inside(ops.begin(), ops.end());
   for (const Op* op : ops) {
     bool view =
@@ -174,7 +174,8 @@ bool maps_stand_outside(const OpSet& ops) {
   return true;
 }
 
-std::optional<Classified> classify_elementwise(const OpSet& ops, std::span<const Value> outputs) {
+std::optional<Classified> classify_elementwise(const KernelOps& ops,
+                                               std::span<const Value> outputs) {
   if (!all_pointwise(ops) || outputs.empty()) return std::nullopt;
   Shape space = outputs[0].shape();
   Mapper mapper(ops);
@@ -211,7 +212,8 @@ std::optional<AxisMap> columns_output_map(const Shape& shape, const Shape& space
   return map;
 }
 
-std::optional<Classified> classify_reductions(const OpSet& ops, std::span<const Value> outputs) {
+std::optional<Classified> classify_reductions(const KernelOps& ops,
+                                              std::span<const Value> outputs) {
   const Op* first = nullptr;
   for (const Op* op : ops) {
     if (!is_reduction(op->kind())) {
@@ -271,7 +273,7 @@ std::optional<Classified> classify_reductions(const OpSet& ops, std::span<const 
 
 /// Behind an operand of the product: pointwise ops that keep the element count of the operand (or
 /// broadcast into it).
-bool prologue_fits(const OpSet& prologue) {
+bool prologue_fits(const KernelOps& prologue) {
   for (const Op* op : prologue) {
     if (!is_pointwise(*op) || op->info().growth == Growth::Exponential ||
         op->info().has(Trait::Random))
@@ -281,7 +283,7 @@ bool prologue_fits(const OpSet& prologue) {
   return maps_stand_outside(prologue);
 }
 
-std::optional<Classified> classify_matmul(const OpSet& ops, std::span<const Value> outputs) {
+std::optional<Classified> classify_matmul(const KernelOps& ops, std::span<const Value> outputs) {
   Op* product = nullptr;
   for (Op* op : ops)
     if (op->kind() == OpKind::Matmul) {
@@ -297,7 +299,7 @@ std::optional<Classified> classify_matmul(const OpSet& ops, std::span<const Valu
       if (!value.is_parameter() && inside.contains(value.op()) && before.insert(value.op()).second)
         work.push_back(value.op());
   }
-  OpSet prologue, epilogue;
+  KernelOps prologue, epilogue;
   for (Op* op : ops)
     if (op != product) (before.contains(op) ? prologue : epilogue).push_back(op);
   if (!prologue_fits(prologue) || !all_pointwise(epilogue)) return std::nullopt;
@@ -305,7 +307,7 @@ std::optional<Classified> classify_matmul(const OpSet& ops, std::span<const Valu
     for (Op* user : op->result().users())
       if (user != product && inside.contains(user) && !before.contains(user)) return std::nullopt;
   Shape space = product->result().shape();
-  OpSet tail = epilogue;
+  KernelOps tail = epilogue;
   tail.insert(tail.begin(), product);
   Mapper mapper(tail);
   if (outputs.empty()) return std::nullopt;
@@ -322,8 +324,7 @@ std::optional<Classified> classify_matmul(const OpSet& ops, std::span<const Valu
 
 }  // namespace
 
-std::optional<Classified> classify(const OpSet& ops, std::span<const Value> outputs) {
-  if (ops.size() > kMaxKernelOps) return std::nullopt;
+std::optional<Classified> classify(const KernelOps& ops, std::span<const Value> outputs) {
   bool product = false, reduction = false;
   for (const Op* op : ops) {
     product |= op->kind() == OpKind::Matmul;
@@ -337,11 +338,11 @@ std::optional<Classified> classify(const OpSet& ops, std::span<const Value> outp
 
 std::optional<Classified> classify_kernel(const Op& kernel) {
   if (family_of(kernel) == Family::Optimizer) return std::nullopt;
-  OpSet ops;
+  KernelOps ops;
   for (Op& op : *kernel.body())
     if (op.kind() != OpKind::Yield) ops.push_back(&op);
   std::vector<Value> outputs = kernel.body()->terminator()->operands();
   return classify(ops, outputs);
 }
 
-}  // namespace mezzo::passes
+}  // namespace mezzo::ir
