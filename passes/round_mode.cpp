@@ -2,26 +2,28 @@
 // Makes the rounding mode explicit, so that emitters and the interpreter know one meaning only:
 // round where the IR says so.
 //
-//   before, mode "excess"                              after
-//     %1 = kernel @k0 (%x = %x) {...} : ... {            %1 = kernel @k0 (%x = %x) {...} : ... {
-//       %2 = cast %x : tensor<4xf32> -> tensor<4xf16>      %3 = add %x, %x : tensor<4xf32>
-//       %3 = add %2, %2 : tensor<4xf16>                    %4 = cast %3 : tensor<4xf32> ->
-//       tensor<4xf16> %4 = relu %3 : tensor<4xf16>                       %5 = relu %4 :
-//       tensor<4xf16> yield %4 : tensor<4xf16>                           yield %5 : tensor<4xf16>
-//     }                                                  }
+// clang-format off
+//   before, mode "excess"                             after
+//     %1 = kernel @k0 (%x = %x) {...} : ... {           %1 = kernel @k0 (%x = %x) {...} : ... {
+//       %2 = cast %x : tensor<4xf32> -> tensor<4xf16>     %3 = add %x, %x : tensor<4xf32>
+//       %3 = add %2, %2 : tensor<4xf16>                   %4 = relu %3 : tensor<4xf32>
+//       %4 = relu %3 : tensor<4xf16>                      %5 = cast %4 : tensor<4xf32> -> tensor<4xf16>
+//       yield %4 : tensor<4xf16>                          yield %5 : tensor<4xf16>
+//     }                                                 }
+// clang-format on
 //
 // Mode "as-written" only records itself. Mode "excess" retypes 16-bit values that stay inside a
 // kernel to f32 and drops the casts between them, except casts marked {user}. A value that the
-// kernel stores keeps its type, as do its replicas in other kernels, and every use of it reads the
-// rounded value. Operands of a matmul
-// keep their type: it decides how the product is computed. Does nothing where the module has its
-// `rounding` already.
+// kernel stores keeps its type, as do its replicas in other kernels: it is computed in f32 and
+// rounded once, and every use of it reads the rounded value. Operands of a matmul keep their type:
+// it decides how the product is computed. Does nothing where the module has its `rounding` already.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/printer.h>
 #include <mezzo/passes/pass.h>
 #include <mezzo/passes/policy.h>
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -124,6 +126,8 @@ class Widener {
     for (Op& op : body_)
       if (op.kind() != OpKind::Yield && rewrite(op)) done.push_back(&op);
     for (size_t i = done.size(); i-- > 0;) done[i]->erase();
+    for (Op* constant : constants_)
+      if (constant->result().unused()) constant->erase();
   }
 
  private:
@@ -143,21 +147,25 @@ class Widener {
     if (op.kind() == OpKind::Cast) {
       Value source = latest(op.operand(0));
       value = source.dtype() == dtype ? source : make_like(op, {source}, dtype, builder);
+      if (const Attr* word = op.attrs().find("word"); word && value == source)
+        dropped_.emplace(source.def(), *word);
       // A kernel yields what it makes, so that a copy stays where no rounding is left.
       if (value.is_parameter() && stored_.contains(op.result().def()))
         value = builder.make(OpKind::StopGradient, {value});
     } else {
-      // A product keeps 16-bit operands; a comparison is exact in f32; anything else reads what its
-      // result type is.
-      bool predicate = !is_float(dtype);
+      // A product keeps 16-bit operands; a comparison is exact in f32; what is stored in 16 bits is
+      // rounded once, behind the op.
+      const bool product = op.kind() == OpKind::Matmul, predicate = !is_float(dtype);
+      const DType computed = is_16bit(dtype) && !product && may_widen(op) ? DType::F32 : dtype;
       std::vector<Value> operands;
       for (Value operand : op.operands()) {
         Value now = latest(operand);
-        if (is_float(now.dtype()) && op.kind() != OpKind::Matmul)
-          now = read_as(now, predicate ? DType::F32 : dtype, builder);
+        if (is_float(now.dtype()) && !product)
+          now = read_as(now, predicate ? DType::F32 : computed, builder);
         operands.push_back(now);
       }
-      value = make_like(op, operands, dtype, builder);
+      value = make_like(op, operands, computed, builder);
+      if (computed != dtype) value = store_as(value, dtype, builder);
     }
     value.set_name(op.result().name());
     if (widen)
@@ -169,11 +177,38 @@ class Widener {
 
   /// A cast that cannot overflow carries no word: an operand that is not finite is no
   /// fault of the op that reads it.
-  static Value read_as(Value value, DType dtype, Builder& builder) {
+  Value read_as(Value value, DType dtype, Builder& builder) {
     if (value.dtype() == dtype) return value;
+    if (std::optional<double> splat = value.is_parameter() ? std::nullopt : splat_value(value);
+        splat && dtype == DType::F32) {
+      constants_.insert(value.op());
+      return builder.constant(value.type().with(dtype), *splat);
+    }
     Value read = builder.cast(value, dtype, kExcess);
     if (!can_overflow(value.dtype(), dtype)) read.op()->attrs().erase("word");
     return read;
+  }
+
+  /// The one rounding of a stored value. Where it may overflow it sets the flag of the op, or of
+  /// the nearest op behind an op that has none (relu makes no infinity, what it reads may).
+  Value store_as(Value value, DType dtype, Builder& builder) {
+    Value stored = builder.cast(value, dtype, kExcess);
+    Attrs& attrs = stored.op()->attrs();
+    attrs.erase("word");
+    if (!can_overflow(value.dtype(), dtype)) return stored;
+    std::vector<Value> work{value};
+    for (size_t i = 0; i < work.size(); ++i) {
+      const Attr* word = work[i].is_parameter() ? nullptr : work[i].op()->attrs().find("word");
+      if (auto dropped = dropped_.find(work[i].def()); !word && dropped != dropped_.end())
+        word = &dropped->second;
+      if (word) {
+        attrs.set("word", *word);
+        break;
+      }
+      if (work[i].is_parameter()) continue;
+      for (Value operand : work[i].op()->operands()) work.push_back(operand);
+    }
+    return stored;
   }
 
   static Value make_like(const Op& op, std::span<const Value> operands, DType dtype,
@@ -191,6 +226,8 @@ class Widener {
   Region& body_;
   const Decision& decision_;
   std::unordered_set<const ValueDef*> stored_;
+  std::unordered_map<const ValueDef*, Attr> dropped_;  // flags of the casts that are gone
+  std::unordered_set<Op*> constants_;                  // 16-bit ones that are read in f32 now
   std::unordered_map<const ValueDef*, Value> replaced_;
 };
 
