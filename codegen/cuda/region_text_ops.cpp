@@ -70,6 +70,13 @@ namespace {
 bool is_unsigned(DType dtype) { return dtype == DType::U8 || dtype == DType::Bool; }
 int width_of(DType dtype) { return dtype == DType::F64 ? 64 : 32; }
 
+/// A result may stand in the place of an operand of its size; any other operand is read-only.
+bool may_be_overwritten(const ir::Op& kernel, ir::Value operand) {
+  for (ir::Value result : kernel.results())
+    if (result.type().bytes() == operand.type().bytes()) return true;
+  return false;
+}
+
 /// A name, an element or a literal: not worth a name of its own.
 bool is_atom(const std::string& text) { return text.find_first_of(" (") == std::string::npos; }
 
@@ -96,8 +103,9 @@ RegionText::Text RegionText::convert(DType from, DType to, const Text& value) {
     expression = fmt::format("round_{}({})", storage_type_name(to), x);
   else if (ir::is_16bit(to) && ir::is_float(from))
     expression = x;
-  else if (ir::is_16bit(to))  // by way of f64, which holds every i32, so that it is rounded once
-    expression = fmt::format("round_{}((double){})", storage_type_name(to), x);
+  else if (ir::is_16bit(to))  // f64 holds every i32, so that it is rounded once; i64 has its own
+    expression = fmt::format("round_{}({}{})", storage_type_name(to),
+                             from == DType::I64 ? "" : "(double)", x);
   else
     expression = compute_type_name(from) == type ? x : fmt::format("({}){}", type, x);
   if (is_atom(expression)) return {expression, value.level};
@@ -317,19 +325,19 @@ RegionText::Text RegionText::random(const ir::Op& op, const TextCoordinates& at)
 
 // --- the kernel
 
+bool RegionText::may_write_in_place() const {
+  const std::vector<ir::Value> operands = kernel_.operands();
+  return std::any_of(operands.begin(), operands.end(),
+                     [&](ir::Value operand) { return may_be_overwritten(kernel_, operand); });
+}
+
 std::string RegionText::finish(const std::string& entry, int64_t threads) {
   MEZZO_CHECK(writers_.size() == 1, "a kernel's levels are left before it is finished");
-  // A result may stand in the place of an operand of its size; any other operand is read-only.
-  auto bytes = [](ir::Value value) {
-    return value.type().elements() * ir::byte_size(value.dtype());
-  };
   std::vector<std::string> parameters;
   for (int i = 0; i < kernel_.num_operands(); ++i) {
     const ir::Value operand = kernel_.operand(i);
-    bool may_alias = false;
-    for (ir::Value result : kernel_.results()) may_alias |= bytes(result) == bytes(operand);
     parameters.push_back(fmt::format("const {}*{} {}", storage_type_name(operand.dtype()),
-                                     may_alias ? "" : " __restrict__",
+                                     may_be_overwritten(kernel_, operand) ? "" : " __restrict__",
                                      named_after("p_", kernel_.body()->parameter(i))));
   }
   for (int i = 0; i < kernel_.num_results(); ++i)
