@@ -275,26 +275,12 @@ void RegionText::flag(const ir::Op& op, const std::vector<Text>& x, const Text& 
       condition += fmt::format(" & !nonfinite({})", cast ? x[0].text : unrounded.text);
     add_flag(op, static_cast<uint32_t>(FlagBit::Overflow), rounded.level, condition);
   }
-  std::string pole;
-  switch (op.kind()) {
-    case OpKind::Div:
-      pole = fmt::format("{} == 0", x[1].text);
-      break;
-    case OpKind::Reciprocal:
-    case OpKind::Rsqrt:
-    case OpKind::Log:
-      pole = fmt::format("{} == 0", x[0].text);
-      break;
-    case OpKind::Log1p:
-      pole = fmt::format("{} == -1", x[0].text);
-      break;
-    case OpKind::Pow:
-      pole = fmt::format("{} == 0 & {} < 0", x[0].text, x[1].text);
-      break;
-    default:
-      return;
-  }
-  add_flag(op, static_cast<uint32_t>(FlagBit::Pole), rounded.level, "(" + pole + ")");
+  const std::optional<ir::Pole>& pole = op.info().pole;
+  if (!pole) return;
+  std::string there =
+      fmt::format("{} == {}", x[static_cast<size_t>(pole->operand)].text, pole->value);
+  if (pole->below >= 0) there += fmt::format(" & {} < 0", x[static_cast<size_t>(pole->below)].text);
+  add_flag(op, static_cast<uint32_t>(FlagBit::Pole), rounded.level, "(" + there + ")");
 }
 
 // --- random numbers
