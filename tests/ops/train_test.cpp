@@ -10,6 +10,8 @@
 #include <cmath>
 #include <limits>
 
+using mezzo::InternalError;
+using mezzo::UserError;
 using namespace mezzo::ir;
 using namespace mezzo::test;
 
@@ -38,7 +40,7 @@ Scale update(double scale, int clean, int verdict, const Attrs& attrs = kScaleRu
   return {result.results[0].floats[0], result.results[1].integers[0]};
 }
 
-/// The op with these attributes is refused with this text.
+/// The op with these attributes is refused with this text, then its operands.
 void check_refused(OpKind kind, const std::vector<InterpreterTensor>& operands, const Attrs& attrs,
                    const std::string& text) {
   INFO(text);
@@ -46,7 +48,7 @@ void check_refused(OpKind kind, const std::vector<InterpreterTensor>& operands, 
     run_op(kind, operands, attrs);
     FAIL("it was accepted");
   } catch (const UserError& error) {
-    CHECK(error.message() == text);
+    CHECK_MESSAGE(error.message().starts_with(text + " ("), error.message());
   }
 }
 
