@@ -18,7 +18,6 @@ struct KernelArgs {
   uint32_t* const* flags = nullptr;
   /// Runtime slots.
   const int64_t* integers = nullptr;
-  const double* floats = nullptr;
 };
 
 /// Runs tasks [first_task, last_task); `scratch` is the calling thread's own memory, aligned to 64

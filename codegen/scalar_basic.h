@@ -5,8 +5,6 @@
 
 #include <mezzo/codegen/scalar_emitter.h>
 
-#include <vector>
-
 namespace mezzo::codegen {
 
 template <ScalarEmitter E>
@@ -113,12 +111,6 @@ typename E::F dev_minimum(E& e, typename E::F x, typename E::F y) {
   return e.select(e.lt(x, y), x, e.select(e.gt(x, y), y, tie_or_nan));
 }
 
-/// minimum(maximum(x, low), high).
-template <ScalarEmitter E>
-typename E::F dev_clamp(E& e, typename E::F x, typename E::F low, typename E::F high) {
-  return dev_minimum(e, dev_maximum(e, x, low), high);
-}
-
 template <ScalarEmitter E>
 typename E::B dev_eq(E& e, typename E::F x, typename E::F y) {
   return e.eq(x, y);
@@ -167,67 +159,6 @@ typename E::B dev_isfinite(E& e, typename E::F x) {
 template <ScalarEmitter E>
 typename E::F dev_where(E& e, typename E::B condition, typename E::F x, typename E::F y) {
   return e.select(condition, x, y);
-}
-
-/// |x| mod |y| exactly, for finite x and y != 0: `bits` bits of the quotient a step from the
-/// largest possible on, each remainder is a float and so is free of rounding. The number of steps
-/// is fixed (13 for f32, 41 for f64) because vectors have no common exit.
-template <ScalarEmitter E>
-typename E::F exact_fmod(E& e, typename E::F x, typename E::F y) {
-  const bool narrow = e.width() == 32;
-  const int bits = narrow ? 23 : 52;
-  const int range =
-      narrow ? 127 + 150 : 1023 + 1075;  // exponents from the largest float to the smallest
-  auto rest = e.abs(x);
-  const auto step = constant_by_width(e, 0x1p23, 0x1p52);
-  std::vector<typename E::F> divisors{e.abs(y)};
-  for (int covered = bits; covered < range; covered += bits) {
-    divisors.push_back(e.mul(divisors.back(), step));
-  }
-  while (!divisors.empty()) {
-    const auto divisor = divisors.back();
-    divisors.pop_back();
-    const auto quotient = e.trunc(e.div(rest, divisor));
-    // The quotient can have been rounded up to the next integer: then the difference is negative
-    // and still exact.
-    const auto difference = e.fma(e.neg(quotient), divisor, rest);
-    const auto fixed =
-        e.select(e.lt(difference, e.constant(0.0)), e.add(difference, divisor), difference);
-    rest = e.select(e.lt(rest, divisor), rest, fixed);
-  }
-  return rest;
-}
-
-/// x - floor(x / y) y from the exact remainder, rounded once; it has the sign of y, also when 0.
-/// NaN for y = 0 and for infinite x.
-template <ScalarEmitter E>
-typename E::F dev_remainder(E& e, typename E::F x, typename E::F y) {
-  const auto zero = e.constant(0.0);
-  const auto inf = e.constant(std::numeric_limits<double>::infinity());
-  const auto rest = with_sign_of(e, exact_fmod(e, x, y), x);
-  const auto opposite = e.lt(e.from_bits(e.ixor(e.to_bits(rest), sign_bit(e, y))), zero);
-  const auto floored = e.select(opposite, e.add(rest, y), rest);
-  const auto result = e.select(e.eq(floored, zero), with_sign_of(e, zero, y), floored);
-  const auto defined = e.band(e.lt(e.abs(x), inf), e.gt(e.abs(y), zero));
-  const auto nan = e.constant(std::numeric_limits<double>::quiet_NaN());
-  return e.select(defined, result, nan);
-}
-
-/// floor(x / y), where an infinite or zero divisor gives what division gives. The quotient is not
-/// rounded up across an integer: it is (x - remainder) / y to the nearest integer.
-template <ScalarEmitter E>
-typename E::F dev_floor_div(E& e, typename E::F x, typename E::F y) {
-  const auto zero = e.constant(0.0);
-  const auto inf = e.constant(std::numeric_limits<double>::infinity());
-  const auto rest = with_sign_of(e, exact_fmod(e, x, y), x);
-  const auto whole = e.round_even(e.div(e.sub(x, rest), y));
-  const auto opposite = e.lt(e.from_bits(e.ixor(e.to_bits(rest), sign_bit(e, y))), zero);
-  const auto lowered = e.select(opposite, e.sub(whole, e.constant(1.0)), whole);
-  const auto plain = e.div(x, y);
-  const auto signed_zero = with_sign_of(e, zero, plain);
-  const auto quotient = e.select(e.eq(lowered, zero), signed_zero, lowered);
-  const auto finite = e.band(e.lt(e.abs(x), inf), e.gt(e.abs(y), zero));
-  return e.select(finite, quotient, plain);
 }
 
 }  // namespace mezzo::codegen

@@ -11,8 +11,7 @@ namespace mezzo::ir {
 
 namespace {
 
-/// Identity: values count by address, so that digests compare ops of one function.
-enum class Detail : uint8_t { Everything, Kernel, Identity };
+enum class Detail : uint8_t { Everything, Kernel };
 
 class Hasher {
  public:
@@ -70,10 +69,6 @@ class Hasher {
   }
 
   void reference(const ValueDef* value) {
-    if (detail_ == Detail::Identity) {
-      hash_.update(reinterpret_cast<uintptr_t>(value));
-      return;
-    }
     auto it = numbers_.find(value);
     hash_.update(it == numbers_.end() ? int64_t{-1} : it->second);
   }
@@ -128,12 +123,6 @@ Digest structural_hash(const Module& module) {
   hasher.hash().update(module.name()).update(to_string(module.stage()));
   hasher.attributes(module.attrs());
   for (const auto& function : module.functions()) hasher.hash().update(structural_hash(*function));
-  return hasher.hash().digest();
-}
-
-Digest op_hash(const Op& op) {
-  Hasher hasher(Detail::Identity);
-  hasher.op(op);
   return hasher.hash().digest();
 }
 

@@ -12,11 +12,6 @@ namespace mezzo::ir {
 Digest structural_hash(const Module& module);
 Digest structural_hash(const Function& function);
 
-/// An op by kind, operands (which values they are, not what they hold), result types and
-/// attributes, defaults filled in: equal digests compute equal results. For tables within one
-/// function; not stable across runs.
-Digest op_hash(const Op& op);
-
 /// What the code of a kernel depends on: ops, types, attributes except arguments and notes (`word`,
 /// `stream`, `places`, `scope`, `role` ...), family and plan. The kernel's name, the bound values
 /// and `reason` do not count.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interpreter: reductions and matrix products, accumulated in double or 64-bit integers.
+// The interpreter: reductions and matrix products, accumulated in double or 64-bit integers and
+// rounded once. Kernels keep f32, so a sum whose parts leave f32 and come back (3e38 + 3e38 - 3e38)
+// is finite here and inf there; their flag words say so.
 #include <mezzo/ir/host_scalar.h>
 #include <mezzo/ir/interpreter_ops.h>
 

@@ -3,6 +3,7 @@
 
 #include <mezzo/ir/error.h>
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
@@ -91,6 +92,9 @@ struct Table {
       Growth::growth, bits(traits), domain);
 #include <mezzo/ir/ops.def>
     read_attributes();
+#define POLE(Kind, operand, value, below) \
+  rows[static_cast<size_t>(OpKind::Kind)].pole = Pole{operand, value, below};
+#include <mezzo/ir/ops.def>
     for (const OpInfo& row : rows) by_name.emplace(row.name, row.kind);
   }
 
@@ -132,6 +136,15 @@ Precision OpInfo::precision_of(int index) const {
   return static_cast<Precision>(letter(precision, index));
 }
 char OpInfo::domain_of(int index) const { return letter(domain, index); }
+
+int OpInfo::updated_operand(int index) const {
+  // The last name stands for all that follow it.
+  const size_t named = std::min(static_cast<size_t>(index), results.size() - 1);
+  const auto found = std::find(operands.begin(), operands.end(), results[named]);
+  MEZZO_CHECK(has(Trait::Optimizer) && found != operands.end(),
+              std::string("'") + name + "' has a result that updates no operand");
+  return static_cast<int>(found - operands.begin()) + index - static_cast<int>(named);
+}
 
 const AttrInfo* OpInfo::attribute(std::string_view wanted) const {
   for (const AttrInfo& info : attributes)

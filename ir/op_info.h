@@ -79,6 +79,14 @@ struct AttrInfo {
   bool argument = false;
 };
 
+/// Where FlagBit::Pole is raised: at operand `operand` = `value`, with `below` >= 0 only where that
+/// operand is less than 0.
+struct Pole {
+  int operand = 0;
+  double value = 0;
+  int below = -1;
+};
+
 struct OpInfo {
   OpKind kind;
   const char* name;
@@ -93,11 +101,14 @@ struct OpInfo {
   uint16_t traits;
   const char* domain;  // letters
   std::vector<AttrInfo> attributes;
+  std::optional<Pole> pole;
 
   bool has(Trait trait) const { return (traits & static_cast<uint16_t>(trait)) != 0; }
   /// The class letter of operand `index`; the last letter repeats.
   Precision precision_of(int index) const;
   char domain_of(int index) const;
+  /// The operand whose new value is result `index` of an optimizer: the one of that name.
+  int updated_operand(int index) const;
   /// The schema of attribute `name`, of this op or of every op; null when unknown.
   const AttrInfo* attribute(std::string_view name) const;
 };

@@ -19,7 +19,6 @@ constexpr const char* kFamilies[] = {
 template <class P, class F>
 void for_each_field(P& plan, F visit) {
   visit("vector", plan.vector, 0);
-  visit("unroll", plan.unroll, 0);
   visit("tasks", plan.tasks, 1);
   visit("grain", plan.grain, 0);
   visit("threads", plan.threads, 0);

@@ -28,7 +28,6 @@ Family family_of(const Op& kernel);
 /// What `plan-kernels` chooses. Fields that a family does not use stay 0 and are not printed.
 struct Plan {
   int64_t vector = 0;   // elements of the widest type a register or thread handles at once
-  int64_t unroll = 0;   // vectors in flight
   int64_t tasks = 1;    // independent pieces of work
   int64_t grain = 0;    // elementwise: elements a task; rows: rows a task; columns: columns a task
   int64_t threads = 0;  // CUDA: threads a block

@@ -64,20 +64,9 @@ double eval_add_n(DType dtype, std::span<const double> operands) {
 }
 
 bool at_pole(OpKind kind, std::span<const double> operands) {
-  switch (kind) {
-    case OpKind::Div:
-      return operands[1] == 0;
-    case OpKind::Reciprocal:
-    case OpKind::Rsqrt:
-    case OpKind::Log:
-      return operands[0] == 0;
-    case OpKind::Log1p:
-      return operands[0] == -1;
-    case OpKind::Pow:
-      return operands[0] == 0 && operands[1] < 0;
-    default:
-      return false;
-  }
+  const std::optional<Pole>& pole = op_info(kind).pole;
+  return pole && operands[static_cast<size_t>(pole->operand)] == pole->value &&
+         (pole->below < 0 || operands[static_cast<size_t>(pole->below)] < 0);
 }
 
 double integer_to_float(DType dtype, int64_t value) {

@@ -166,23 +166,6 @@ std::string entering(TypeRule rule) {
   }
 }
 
-bool may_enter(TypeRule rule, DType type) {
-  switch (rule) {
-    case TypeRule::SameFloat:
-    case TypeRule::PredicateFloat:
-      return is_float(type);
-    case TypeRule::SameNumber:
-    case TypeRule::PredicateNumber:
-      return type != DType::Bool;
-    case TypeRule::SameInteger:
-      return is_integer(type);
-    case TypeRule::Logical:
-      return type == DType::Bool;
-    default:
-      return true;
-  }
-}
-
 Shape broadcast_operands(const InferContext& context) {
   Shape shape = context.operands[0].shape;
   for (const Type& type : context.operands.subspan(1)) {
@@ -226,6 +209,23 @@ std::vector<Type> infer_elementwise(const InferContext& context) {
 }
 
 }  // namespace
+
+bool may_enter(TypeRule rule, DType type) {
+  switch (rule) {
+    case TypeRule::SameFloat:
+    case TypeRule::PredicateFloat:
+      return is_float(type);
+    case TypeRule::SameNumber:
+    case TypeRule::PredicateNumber:
+      return type != DType::Bool;
+    case TypeRule::SameInteger:
+      return is_integer(type);
+    case TypeRule::Logical:
+      return type == DType::Bool;
+    default:
+      return true;
+  }
+}
 
 std::vector<Type> infer_types(const InferContext& context) {
   check_attributes(context);

@@ -33,6 +33,9 @@ struct InferContext {
 /// wrong kind, missing).
 std::vector<Type> infer_types(const InferContext& context);
 
+/// Whether operands of an elementwise row may have the element type.
+bool may_enter(TypeRule rule, DType type);
+
 /// `axis` counted from the end when negative; throws UserError when out of range for `rank`.
 int normalize_axis(const InferContext& context, int64_t axis, int rank);
 

@@ -333,16 +333,29 @@ std::vector<Type> infer_scale_update(const InferContext& context) {
   if (backoff > 1) context.fail("backoff must be at most 1, not " + number_text(backoff));
   if (int64_t interval = context.attrs.get_int("interval"); interval < 1)
     context.fail("interval must be at least 1, not " + std::to_string(interval));
+  double floor = context.attrs.get_float("floor"), ceiling = context.attrs.get_float("ceiling");
+  for (auto [name, value] : {std::pair("floor", floor), std::pair("ceiling", ceiling)})
+    if (!(value > 0 && std::isfinite(value)))
+      context.fail(std::string(name) + " must be above 0 and finite, not " + number_text(value));
+  if (floor > ceiling)
+    context.fail("floor " + number_text(floor) + " is above the ceiling " + number_text(ceiling));
   return {context.operands[0], context.operands[1]};
 }
 
 namespace {
 
-/// w, and dw of the same shape (f32, or f64 for f64).
+void expect_not_negative(const InferContext& context, const char* name, double fallback) {
+  if (double value = context.attrs.get_float(name, fallback); !(value >= 0 && std::isfinite(value)))
+    context.fail(std::string(name) + " must not be negative and be finite, not " +
+                 number_text(value));
+}
+
+/// w, and dw of the same shape (f32, or f64 for f64); the decay.
 void check_update(const InferContext& context) {
   const Type& w = context.operands[0];
   expect_float(context, 0);
   expect_type(context, 1, w.dtype == DType::F64 ? w : w.with(DType::F32));
+  expect_not_negative(context, "weight_decay", 0.0);
 }
 
 }  // namespace
@@ -350,6 +363,7 @@ void check_update(const InferContext& context) {
 std::vector<Type> infer_sgd(const InferContext& context) {
   check_update(context);
   const Type& w = context.operands[0];
+  expect_not_negative(context, "momentum", 0.0);
   bool momentum = context.attrs.get_float("momentum", 0.0) != 0;
   if (context.attrs.get_bool("nesterov") && !momentum)
     context.fail("nesterov needs a momentum above 0");
@@ -370,8 +384,7 @@ std::vector<Type> infer_adam(const InferContext& context) {
   for (auto [name, fallback] : {std::pair("beta1", 0.9), std::pair("beta2", 0.999)})
     if (double beta = context.attrs.get_float(name, fallback); !(beta >= 0 && beta < 1))
       context.fail(std::string(name) + " must lie in [0, 1), not " + number_text(beta));
-  if (double eps = context.attrs.get_float("eps", 1e-8); !(eps >= 0 && std::isfinite(eps)))
-    context.fail("eps must not be negative and be finite, not " + number_text(eps));
+  expect_not_negative(context, "eps", 1e-8);
   expect_type(context, 4, Type(DType::I32, {}));
   expect_type(context, 5, Type(DType::F32, {}));
   if (context.operands.size() == 7) expect_type(context, 6, Type(DType::Bool, {}));

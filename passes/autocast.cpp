@@ -2,28 +2,30 @@
 // Decides the element type of every value by the precision policy, and numbers the ops that can set
 // a flag word.
 //
+// clang-format off
 //   before, {policy = "mixed_float16"}                 after
 //     %h = matmul %x, %w : (f32, f32) -> f32             %0 = cast %x {reason = "..."} : f32 -> f16
 //     %y = relu %h : f32                                 %1 = cast %w {reason = "..."} : f32 -> f16
-//     %z = matmul %y, %v : ...                           %h = matmul %0, %1 {acc = f32, word = 2} :
-//     f16
+//     %z = matmul %y, %v : ...                           %h = matmul %0, %1 {acc = f32, word = 1} : f16
 //                                                        %y = relu %h : f16
 //                                                        ...
 //
 // Rules, from the class letters of the op table (ir/ops.def):
-//   narrow  operands in the compute type; result in the compute type, or f32 straight from the
-//   accumulator when every
-//           reader, through follow and keep ops, is a wide operand or a function result
-//   wide    operands and result in f32
-//   follow  the widest operand that is neither a parameter (or a view or cast of one) nor a
-//   constant; f16 and bf16
-//           give f32; without such an operand f32. A cotangent counts in the type of its value
-//           (`grad_of`) when that is narrower. A constant that leaves the type (becomes 0, infinite
-//           or 1) makes the op f32 and is a finding.
-//   keep    the operand's type
+//   narrow  operands in the compute type; result in the compute type, or f32 straight from the accumulator when
+//           every reader, through follow and keep ops, is a wide or index operand or a function result
+//   wide    operands and result in f32; optimizers and random ops keep their results' types
+//   follow  the widest operand that is neither a trained parameter (or a view or cast of one) nor a constant; f16
+//           and bf16 give f32; without such an operand f32. A cotangent in f32 counts in the type of its value
+//           (`grad_of`) when that has 16 bits. A constant that leaves the type (becomes 0, infinite or 1) makes
+//           the op f32 and is a finding.
+//   keep    the first operand's type; a cast keeps its own
 //   index   untouched
-// f64 values are never touched. Function results keep their types as traced. Each value is cast
-// once per type. Without a policy types stay as written. Afterwards there is no `grad_of`.
+// clang-format on
+//
+// Ops that touch f64 stay as they are. Function results keep their types as traced. Each value is
+// cast once per type; a constant is made anew instead. Where an op has a policy of its own
+// (`policy`), that one decides. Without a policy types stay as written. Words are numbered from 1
+// in program order, with or without a policy. Afterwards there is no `grad_of`.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/pass.h>

@@ -244,11 +244,8 @@ void leave_out_updates(Value gradient) {
       std::erase(kept, gradient);
       user->set_operands(kept);
     } else if (user->info().has(ir::Trait::Optimizer) && user->operand(1) == gradient) {
-      // Results stand for w and the moments: operand 0 and those of the same type that follow dw.
-      int state = user->kind() == OpKind::Adam ? 2 : 3;
-      user->result(0).replace_all_uses_with(user->operand(0));
-      for (int i = 1; i < user->num_results(); ++i)
-        user->result(i).replace_all_uses_with(user->operand(state + i - 1));
+      for (int i = 0; i < user->num_results(); ++i)
+        user->result(i).replace_all_uses_with(user->operand(user->info().updated_operand(i)));
       user->erase();
     }
   }

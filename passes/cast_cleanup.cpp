@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes and shares casts where no value can change.
 //
-//   before                                             after
-//     %1 = cast %0 : tensor<4xf16> -> tensor<4xf32>      %1 = cast %0 : tensor<4xf16> ->
-//     tensor<4xf32> %2 = cast %1 : tensor<4xf32> -> tensor<4xf16>      return %0, %1 : ... return
-//     %2, %1 : ...
+// clang-format off
+//   before                                               after
+//     %1 = cast %0 : tensor<4xf16> -> tensor<4xf32>        %1 = cast %0 : tensor<4xf16> -> tensor<4xf32>
+//     %2 = cast %1 : tensor<4xf32> -> tensor<4xf16>        return %0, %1 : ...
+//     return %2, %1 : ...
+// clang-format on
 //
 // Rules: a cast to the same type is its operand; a widening cast is exact, so a cast of it is a
-// cast of its operand (and nothing at all when the types meet); equal casts of one value are one.
-// f32 → f16 → f32 rounds and is never folded here (only `round-mode` drops it, inside a kernel). A
-// cast across a view moves only where fewer bytes are moved: a widening cast behind a broadcast or
-// transpose, a narrowing cast before it. Casts marked {user} stay.
+// cast of its operand (and nothing at all when the types meet); equal casts of one value are one; a
+// cast of a broadcast of fewer elements casts before the broadcast; unread casts go. f32 -> f16 ->
+// f32 rounds and is never folded here (only `round-mode` drops it, inside a kernel). Casts marked
+// {user} stay, and no cast is taken past one.
 #include <mezzo/ir/builder.h>
 #include <mezzo/passes/pass.h>
 

@@ -2,8 +2,7 @@
 // Gives every kernel its plan: vector width, tasks, tiles, from shapes and the target alone.
 //
 //   before   %1 = kernel @k0 (%x = %x) {family = "elementwise"} : tensor<1000xf32> { ... }
-//   after    %1 = kernel @k0 (%x = %x) {family = "elementwise"} plan {grain = 16384, unroll = 2,
-//   vector = 8} : ...
+//   after    %1 = kernel @k0 (%x = %x) {family = "elementwise"} plan {grain = 16384, vector = 8} : ...
 //
 // A plan that is there already is kept, so that an edited text keeps its edits. Results of kernels
 // do not depend on the grain: tasks are cut between elements, rows, columns or tiles that are

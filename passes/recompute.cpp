@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lets the backward pass read what is in memory anyway instead of keeping more.
 //
-//   before                                             after
-//     %a = mul %x, %c : tensor<4xf32>                    %a = mul %x, %c : tensor<4xf32>
-//     %y = relu %p : tensor<4xf32>                       %y = relu %p : tensor<4xf32>
-//     %m = gt %p, %zero {role = "backward"} : ...        %m = gt %y, %zero {role = "backward"} :
-//     ... %g = mul %a, %dy {role = "backward"} : ...         %0 = mul %x, %c {replica = 1} :
-//     tensor<4xf32>
-//                                                        %g = mul %0, %dy {role = "backward"} : ...
+// clang-format off
+//   before                                               after
+//     %a = mul %x, %c : tensor<4xf32>                      %a = mul %x, %c : tensor<4xf32>
+//     %y = relu %p : tensor<4xf32>                         %y = relu %p : tensor<4xf32>
+//     %m = gt %p, %zero {role = "backward"} : ...          %m = gt %y, %zero {role = "backward"} : ...
+//     %g = mul %a, %dy {role = "backward"} : ...           %0 = mul %x, %c {replica = 1} : tensor<4xf32>
+//                                                          %g = mul %0, %dy {role = "backward"} : ...
+// clang-format on
 //
 // Two rules. (1) relu(p) > 0 exactly when p > 0, NaN included, so the mask of relu reads the
 // output, which the next layer keeps, where it stands before the mask, and p need not be stored.

@@ -125,7 +125,7 @@ void Executable::State::prepare(std::vector<std::shared_ptr<const LoadedKernel>>
   MEZZO_CHECK(bound.size() == kernels.size(), "more kernels than kernel ops");
   // Addresses of vectors that move no more.
   for (Bound& each : bound)
-    each.args = {each.buffers.data(), each.flags.data(), each.integers.data(), nullptr};
+    each.args = {each.buffers.data(), each.flags.data(), each.integers.data()};
 }
 
 void Executable::State::check(std::span<void* const> new_parameters,

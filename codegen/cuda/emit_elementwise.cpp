@@ -44,12 +44,14 @@ CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
   }
 
   const ir::Op* yield = kernel.body()->terminator();
-  std::string arrays, stores;
+  // All are evaluated before any is stored: a result may overwrite an operand in place.
+  std::vector<std::string> computed;
+  std::string stores;
   for (int r = 0; r < yield->num_operands(); ++r) {
     const ir::Value value = yield->operand(r);
     const RegionText::Text result = region.eval(value, coordinates);
     if (lanes == 1) {
-      region.writer(Level::Lane).line(fmt::format("narrow(r{}[i], {});", r, result.text));
+      computed.push_back(result.text);
       continue;
     }
     const std::string array = region.name("y");
@@ -60,6 +62,8 @@ CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
                                  region.index_text({.base = "count", .level = Level::Iteration}))
                    : fmt::format("    store_vector<{}>(r{} + i, {});\n", lanes, r, array);
   }
+  for (size_t r = 0; r < computed.size(); ++r)
+    region.writer(Level::Lane).line(fmt::format("narrow(r{}[i], {});", r, computed[r]));
 
   const std::string lane = region.leave();
   SourceWriter& iteration = region.writer(Level::Iteration);
@@ -74,6 +78,8 @@ CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
   iteration.append(stores);
   const std::string body = region.leave();
   SourceWriter& thread = region.writer(Level::Thread);
+  // Every thread reads an operand of one element, whose place one of them may write.
+  if (elements == 1 && region.may_write_in_place()) thread.line("__syncthreads();");
   thread.open(fmt::format("if (i < {})", region.index_literal(elements)));
   thread.append(body);
   thread.close();

@@ -25,7 +25,8 @@ namespace {
 /// registers that still let two blocks of 512 threads run at once.
 constexpr int64_t kKeptRow = 32;
 constexpr int64_t kKeptElements = 64;
-/// Terms that one accumulator adds before it is folded into the next.
+/// Terms that one accumulator adds before it goes to the total, which is in double: however many
+/// blocks there are, they add no error that counts.
 constexpr int64_t kTermsPerAccumulator = 256;
 
 struct Reduction {
@@ -35,13 +36,16 @@ struct Reduction {
   std::string initial;  // nothing seen yet
 };
 
-Reduction reduction_of(const ir::Op& op) {
+/// `some`: there is an element. -0 leaves every number as it is, so that a sum of negative zeros is
+/// -0; a sum of nothing is +0.
+Reduction reduction_of(const ir::Op& op, bool some) {
   const DType dtype = op.operand(0).dtype();
   // Bytes are folded as words: machine code for bytes packs and unpacks them at every step.
   const std::string type(compute_type_name(dtype == DType::U8 ? DType::I32 : dtype));
   switch (op.kind()) {
     case OpKind::Sum:
-      return {&op, "Add", ir::is_float(dtype) ? type : "i64", "0"};
+      if (!ir::is_float(dtype)) return {&op, "Add", "i64", "0"};
+      return {&op, "Add", type, literal(dtype, some ? -0.0 : 0.0)};
     case OpKind::Argmax:
       return {&op, "First", "Best<" + type + ">", "{0, -1}"};
     default:
@@ -63,8 +67,8 @@ Reduction reduction_of(const ir::Op& op) {
   return out;
 }
 
-/// Reductions in passes: each after those that it is made of.
-std::vector<std::vector<Reduction>> passes_of(const ir::Op& kernel) {
+/// Reductions in passes: each after those that it is made of. `some`: a row has elements.
+std::vector<std::vector<Reduction>> passes_of(const ir::Op& kernel, bool some) {
   std::unordered_map<const ir::Op*, size_t> depth;  // passes before an op is known
   std::vector<std::vector<Reduction>> passes;
   for (ir::Op& op : *kernel.body()) {
@@ -73,7 +77,7 @@ std::vector<std::vector<Reduction>> passes_of(const ir::Op& kernel) {
       if (!operand.is_parameter()) after = std::max(after, depth.at(operand.op()));
     if (ir::is_reduction(op.kind())) {
       if (passes.size() <= after) passes.resize(after + 1);
-      passes[after].push_back(reduction_of(op));
+      passes[after].push_back(reduction_of(op, some));
       ++after;
     }
     depth[&op] = after;
@@ -105,7 +109,7 @@ class RowsEmitter {
     region.enter(2);
     begin_row();
     region.eval_scalars();
-    for (const std::vector<Reduction>& pass : passes_of(kernel_)) reduce(pass);
+    for (const std::vector<Reduction>& pass : passes_of(kernel_, columns_ > 0)) reduce(pass);
     write_results();
     CudaSource source;
     source.entry = name;
@@ -204,14 +208,20 @@ class RowsEmitter {
     for (const Reduction& reduction : pass) {
       sums.push_back(region_->name("a"));
       declare(reduction, sums.back());
-      // Long rows: an accumulator is emptied into a second one now and then.
-      totals.push_back(
-          iterations_ > kTermsPerAccumulator && reduction.fold == "Add" ? region_->name("b") : "");
-      if (!totals.back().empty()) declare(reduction, totals.back());
+      const bool blocked =
+          iterations_ > kTermsPerAccumulator && reduction.fold == "Add" && reduction.type != "i64";
+      totals.push_back(blocked ? region_->name("b") : "");
+      if (blocked)
+        writer(Level::Thread)
+            .line(fmt::format("double {} = {};", totals.back(), reduction.initial));
     }
     for_each_element([&](const TextCoordinates& at) {
-      for (size_t i = 0; i < pass.size(); ++i) accumulate(pass[i], sums[i], totals[i], at);
-      return std::vector<std::string>();
+      std::vector<std::string> after;
+      for (size_t i = 0; i < pass.size(); ++i) {
+        accumulate(pass[i], sums[i], at);
+        if (!totals[i].empty()) empty_block(pass[i], sums[i], totals[i], after);
+      }
+      return after;
     });
     for (size_t i = 0; i < pass.size(); ++i) finish(pass[i], sums[i], totals[i]);
   }
@@ -224,8 +234,7 @@ class RowsEmitter {
         fmt::format("for (u32 j = 0; j < {}; ++j) {}[j] = {};", lanes_, array, reduction.initial));
   }
 
-  void accumulate(const Reduction& reduction, const std::string& sum, const std::string& total,
-                  const TextCoordinates& at) {
+  void accumulate(const Reduction& reduction, const std::string& sum, const TextCoordinates& at) {
     const ir::Op& op = *reduction.op;
     std::string value = region_->eval(op.operand(0), at).text;
     if (op.kind() == OpKind::Argmax)
@@ -233,29 +242,37 @@ class RowsEmitter {
                           region_->index_text(at[static_cast<size_t>(op.int_attr("axis"))]));
     else if (reduction.type != compute_type_name(op.operand(0).dtype()))
       value = fmt::format("({}){}", reduction.type, value);
-    const std::string lane = lanes_ > 1 ? "j" : "0";
-    SourceWriter& out = writer(Level::Lane);
-    out.line(fmt::format("{0}[{1}] = {2}::of({0}[{1}], {3});", sum, lane, reduction.fold, value));
-    if (total.empty()) return;
-    out.open(fmt::format("if (it % {} == {})", kTermsPerAccumulator, kTermsPerAccumulator - 1));
-    out.line(fmt::format("{0}[{1}] = Add::of({0}[{1}], {2}[{1}]);", total, lane, sum));
-    out.line(fmt::format("{}[{}] = 0;", sum, lane));
-    out.close();
+    writer(Level::Lane)
+        .line(fmt::format("{0}[{1}] = {2}::of({0}[{1}], {3});", sum, lanes_ > 1 ? "j" : "0",
+                          reduction.fold, value));
+  }
+
+  /// Moves a full block into the total, behind the lanes of an iteration.
+  void empty_block(const Reduction& reduction, const std::string& sum, const std::string& total,
+                   std::vector<std::string>& after) {
+    after.push_back(
+        fmt::format("if (it % {} == {}) {{", kTermsPerAccumulator, kTermsPerAccumulator - 1));
+    after.push_back(fmt::format("  {0} = Add::of({0}, (double)fold<Add>({1}));", total, sum));
+    after.push_back("  #pragma unroll");
+    after.push_back(
+        fmt::format("  for (u32 j = 0; j < {}; ++j) {}[j] = {};", lanes_, sum, reduction.initial));
+    after.push_back("}");
   }
 
   void finish(const Reduction& reduction, const std::string& sum, const std::string& total) {
     const std::string& fold = reduction.fold;
+    const std::string accumulator = total.empty() ? reduction.type : "double";
     std::string mine = fmt::format("fold<{}>({})", fold, sum);
-    if (!total.empty()) mine = fmt::format("Add::of({}, fold<Add>({}))", mine, total);
+    if (!total.empty()) mine = fmt::format("Add::of({}, (double){})", total, mine);
     const std::string all = warp_ ? fmt::format("reduce_warp<{}>({})", fold, mine)
                                   : fmt::format("reduce_block<{}, {}>({})", fold, threads_, mine);
     const ir::Op& op = *reduction.op;
-    RegionText::Text result = region_->define(Level::Thread, reduction.type, all, op.result());
+    RegionText::Text result = region_->define(Level::Thread, accumulator, all, op.result());
     const std::string_view type = compute_type_name(op.result().dtype());
     if (op.kind() == OpKind::Argmax)
       result = region_->define(Level::Thread, type, fmt::format("({}){}.at", type, result.text),
                                op.result());
-    else if (reduction.type != type)
+    else if (accumulator != type)
       result = region_->define(Level::Thread, type, fmt::format("({}){}", type, result.text),
                                op.result());
     region_->preset(op.result(), result);

@@ -81,6 +81,15 @@ DEVICE float round_odd(double x) {
 DEVICE float round_f16(double x) { return round_f16(round_odd(x)); }
 DEVICE float round_bf16(double x) { return round_bf16(round_odd(x)); }
 
+// What is dropped of more than 53 bits is kept as one sticky bit, for the same reason.
+DEVICE double shorten(i64 x) {
+  const i64 limit = 1ll << 53;
+  if (x >= -limit & x <= limit) return (double)x;
+  return (double)((x & ~2047ll) | ((x & 2047ll) != 0 ? 2048ll : 0ll));
+}
+DEVICE float round_f16(i64 x) { return round_f16(shorten(x)); }
+DEVICE float round_bf16(i64 x) { return round_bf16(shorten(x)); }
+
 // Toward zero, saturated, NaN gives 0.
 DEVICE i32 to_i32(float x) { return x != x ? 0 : __float2int_rz(x); }
 DEVICE i32 to_i32(double x) { return x != x ? 0 : __double2int_rz(x); }

@@ -91,6 +91,9 @@ class RegionText {
   Text define(Level level, std::string_view type, const std::string& expression, ir::Value of = {});
   std::string index_text(const TextIndex& index);
 
+  /// Some result may stand in the place of an operand.
+  bool may_write_in_place() const;
+
   /// The finished kernel: device functions, signature, flag variables, `body`, flag stores.
   std::string finish(const std::string& entry, int64_t threads);
 

@@ -70,6 +70,13 @@ namespace {
 bool is_unsigned(DType dtype) { return dtype == DType::U8 || dtype == DType::Bool; }
 int width_of(DType dtype) { return dtype == DType::F64 ? 64 : 32; }
 
+/// A result may stand in the place of an operand of its size; any other operand is read-only.
+bool may_be_overwritten(const ir::Op& kernel, ir::Value operand) {
+  for (ir::Value result : kernel.results())
+    if (result.type().bytes() == operand.type().bytes()) return true;
+  return false;
+}
+
 /// A name, an element or a literal: not worth a name of its own.
 bool is_atom(const std::string& text) { return text.find_first_of(" (") == std::string::npos; }
 
@@ -96,8 +103,9 @@ RegionText::Text RegionText::convert(DType from, DType to, const Text& value) {
     expression = fmt::format("round_{}({})", storage_type_name(to), x);
   else if (ir::is_16bit(to) && ir::is_float(from))
     expression = x;
-  else if (ir::is_16bit(to))  // by way of f64, which holds every i32, so that it is rounded once
-    expression = fmt::format("round_{}((double){})", storage_type_name(to), x);
+  else if (ir::is_16bit(to))  // f64 holds every i32, so that it is rounded once; i64 has its own
+    expression = fmt::format("round_{}({}{})", storage_type_name(to),
+                             from == DType::I64 ? "" : "(double)", x);
   else
     expression = compute_type_name(from) == type ? x : fmt::format("({}){}", type, x);
   if (is_atom(expression)) return {expression, value.level};
@@ -267,26 +275,12 @@ void RegionText::flag(const ir::Op& op, const std::vector<Text>& x, const Text& 
       condition += fmt::format(" & !nonfinite({})", cast ? x[0].text : unrounded.text);
     add_flag(op, static_cast<uint32_t>(FlagBit::Overflow), rounded.level, condition);
   }
-  std::string pole;
-  switch (op.kind()) {
-    case OpKind::Div:
-      pole = fmt::format("{} == 0", x[1].text);
-      break;
-    case OpKind::Reciprocal:
-    case OpKind::Rsqrt:
-    case OpKind::Log:
-      pole = fmt::format("{} == 0", x[0].text);
-      break;
-    case OpKind::Log1p:
-      pole = fmt::format("{} == -1", x[0].text);
-      break;
-    case OpKind::Pow:
-      pole = fmt::format("{} == 0 & {} < 0", x[0].text, x[1].text);
-      break;
-    default:
-      return;
-  }
-  add_flag(op, static_cast<uint32_t>(FlagBit::Pole), rounded.level, "(" + pole + ")");
+  const std::optional<ir::Pole>& pole = op.info().pole;
+  if (!pole) return;
+  std::string there =
+      fmt::format("{} == {}", x[static_cast<size_t>(pole->operand)].text, pole->value);
+  if (pole->below >= 0) there += fmt::format(" & {} < 0", x[static_cast<size_t>(pole->below)].text);
+  add_flag(op, static_cast<uint32_t>(FlagBit::Pole), rounded.level, "(" + there + ")");
 }
 
 // --- random numbers
@@ -317,19 +311,19 @@ RegionText::Text RegionText::random(const ir::Op& op, const TextCoordinates& at)
 
 // --- the kernel
 
+bool RegionText::may_write_in_place() const {
+  const std::vector<ir::Value> operands = kernel_.operands();
+  return std::any_of(operands.begin(), operands.end(),
+                     [&](ir::Value operand) { return may_be_overwritten(kernel_, operand); });
+}
+
 std::string RegionText::finish(const std::string& entry, int64_t threads) {
   MEZZO_CHECK(writers_.size() == 1, "a kernel's levels are left before it is finished");
-  // A result may stand in the place of an operand of its size; any other operand is read-only.
-  auto bytes = [](ir::Value value) {
-    return value.type().elements() * ir::byte_size(value.dtype());
-  };
   std::vector<std::string> parameters;
   for (int i = 0; i < kernel_.num_operands(); ++i) {
     const ir::Value operand = kernel_.operand(i);
-    bool may_alias = false;
-    for (ir::Value result : kernel_.results()) may_alias |= bytes(result) == bytes(operand);
     parameters.push_back(fmt::format("const {}*{} {}", storage_type_name(operand.dtype()),
-                                     may_alias ? "" : " __restrict__",
+                                     may_be_overwritten(kernel_, operand) ? "" : " __restrict__",
                                      named_after("p_", kernel_.body()->parameter(i))));
   }
   for (int i = 0; i < kernel_.num_results(); ++i)

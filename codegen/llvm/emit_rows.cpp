@@ -125,11 +125,12 @@ class RowsEmitter {
     return out;
   }
 
+  /// More work than a store and a load: polynomials, divisions, random numbers.
   static bool is_costly(const ir::Op& op) {
-    return op.info().growth == ir::Growth::Exponential ||
-           op.info().growth == ir::Growth::Singular || op.info().has(ir::Trait::Random) ||
-           op.kind() == ir::OpKind::Tanh || op.kind() == ir::OpKind::Sigmoid ||
-           op.kind() == ir::OpKind::Erf || op.kind() == ir::OpKind::Gelu;
+    const ir::OpInfo& info = op.info();
+    return info.has(ir::Trait::Random) ||
+           (ir::is_elementwise(op.kind()) &&
+            (!info.has(ir::Trait::Exact) || info.growth == ir::Growth::Singular));
   }
 
   void choose_buffers() {

@@ -113,9 +113,6 @@ llvm::Value* KernelFrame::flag(int index) {
 llvm::Value* KernelFrame::integer(int index) {
   return state_->slot(2, index, state_->builder.getInt64Ty());
 }
-llvm::Value* KernelFrame::real(int index) {
-  return state_->slot(3, index, state_->builder.getDoubleTy());
-}
 
 void KernelFrame::loop(llvm::Value* begin, llvm::Value* end, int64_t step,
                        const std::function<void(llvm::Value*)>& body) {

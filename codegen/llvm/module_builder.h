@@ -66,11 +66,10 @@ class KernelFrame {
   llvm::Value* first_task();
   llvm::Value* last_task();
   llvm::Value* scratch();
-  /// Base pointer of buffer `index`, of flag word `index`; value of a runtime slot (i64, double).
+  /// Base pointer of buffer `index`, of flag word `index`; value of a runtime slot (i64).
   llvm::Value* buffer(int index);
   llvm::Value* flag(int index);
   llvm::Value* integer(int index);
-  llvm::Value* real(int index);
 
   /// `for (i = begin; i < end; i += step) body(i)` on i64.
   void loop(llvm::Value* begin, llvm::Value* end, int64_t step,

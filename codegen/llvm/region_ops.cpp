@@ -271,30 +271,16 @@ void RegionEmitter::flag(const ir::Op& op, const std::vector<Value*>& x, Value* 
       overflow = b.CreateAnd(overflow, b.CreateNot(nonfinite(source)));
     accumulate(op, static_cast<unsigned>(FlagBit::Overflow), overflow);
   }
-  auto is = [&](Value* value, double constant) {
-    return b.CreateFCmpOEQ(value, llvm::ConstantFP::get(value->getType(), constant));
-  };
-  Value* pole = nullptr;
-  switch (op.kind()) {
-    case OpKind::Div:
-      pole = is(x[1], 0);
-      break;
-    case OpKind::Reciprocal:
-    case OpKind::Rsqrt:
-    case OpKind::Log:
-      pole = is(x[0], 0);
-      break;
-    case OpKind::Log1p:
-      pole = is(x[0], -1);
-      break;
-    case OpKind::Pow:
-      pole = b.CreateAnd(is(x[0], 0),
-                         b.CreateFCmpOLT(x[1], llvm::Constant::getNullValue(x[1]->getType())));
-      break;
-    default:
-      return;
+  const std::optional<ir::Pole>& pole = op.info().pole;
+  if (!pole) return;
+  Value* value = x[static_cast<size_t>(pole->operand)];
+  Value* there = b.CreateFCmpOEQ(value, llvm::ConstantFP::get(value->getType(), pole->value));
+  if (pole->below >= 0) {
+    Value* other = x[static_cast<size_t>(pole->below)];
+    there =
+        b.CreateAnd(there, b.CreateFCmpOLT(other, llvm::Constant::getNullValue(other->getType())));
   }
-  accumulate(op, static_cast<unsigned>(FlagBit::Pole), pole);
+  accumulate(op, static_cast<unsigned>(FlagBit::Pole), there);
 }
 
 void RegionEmitter::write_flags() {

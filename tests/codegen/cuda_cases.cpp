@@ -4,6 +4,7 @@
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/shape_rules.h>
 
 #include <fmt/format.h>
 
@@ -94,30 +95,13 @@ void add_elementwise(const OpInfo& info, DType dtype, const ShapeClass& shapes,
 
 }  // namespace
 
-bool row_takes(OpKind kind, DType dtype) {
-  switch (ir::op_info(kind).types) {
-    case TypeRule::SameFloat:
-    case TypeRule::PredicateFloat:
-      return ir::is_float(dtype);
-    case TypeRule::SameNumber:
-    case TypeRule::PredicateNumber:
-      return dtype != DType::Bool;
-    case TypeRule::SameInteger:
-      return ir::is_integer(dtype);
-    case TypeRule::Logical:
-      return dtype == DType::Bool;
-    default:
-      return true;
-  }
-}
-
 std::vector<CudaCase> elementwise_cases() {
   std::vector<CudaCase> cases;
   for (const OpInfo& info : ir::all_ops()) {
     if (info.op_class != ir::OpClass::Elementwise) continue;
     bool first = true;
     for (DType dtype : ir::kAllDTypes) {
-      if (!row_takes(info.kind, dtype)) continue;
+      if (!ir::may_enter(info.types, dtype)) continue;
       for (const ShapeClass& shapes : kShapes) add_elementwise(info, dtype, shapes, cases);
       if (first)
         for (const ShapeClass& shapes : kSpecialShapes) add_elementwise(info, dtype, shapes, cases);

@@ -19,9 +19,6 @@ struct CudaCase {
   bool small = true;
 };
 
-/// Whether an elementwise row takes elements of a type as its last operand.
-bool row_takes(ir::OpKind kind, ir::DType dtype);
-
 /// Every elementwise row × element type, each in a shape that vectors divide, in one that they do
 /// not and broadcast; of one element and of none once a row.
 std::vector<CudaCase> elementwise_cases();

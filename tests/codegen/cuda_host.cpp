@@ -152,17 +152,23 @@ HostProgram::~HostProgram() {
   if (library_) dlclose(library_);
 }
 
-ir::RunResult HostProgram::run(size_t number, std::span<const ir::InterpreterTensor> inputs) const {
+ir::RunResult HostProgram::run(size_t number, std::span<const ir::InterpreterTensor> inputs,
+                               std::span<const size_t> in_place) const {
   const ir::Op& kernel = kernel_of(*modules_[number]);
   std::vector<std::unique_ptr<Guarded>> memory;
   for (const ir::InterpreterTensor& input : inputs) {
     memory.push_back(std::make_unique<Guarded>(static_cast<size_t>(input.type.bytes())));
     ir::to_bytes(input, memory.back()->bytes());
   }
-  for (ir::Value result : kernel.results())
-    memory.push_back(std::make_unique<Guarded>(static_cast<size_t>(result.type().bytes())));
+  std::vector<size_t> places(in_place.begin(), in_place.end());
+  if (places.empty())
+    for (ir::Value result : kernel.results()) {
+      places.push_back(memory.size());
+      memory.push_back(std::make_unique<Guarded>(static_cast<size_t>(result.type().bytes())));
+    }
   std::vector<void*> pointers;
-  for (const auto& each : memory) pointers.push_back(each->bytes().data());
+  for (size_t i = 0; i < inputs.size(); ++i) pointers.push_back(memory[i]->bytes().data());
+  for (size_t place : places) pointers.push_back(memory[place]->bytes().data());
   const std::vector<int64_t> numbers = ir::kernel_words(kernel);
   std::vector<uint32_t> words(numbers.size() + 1);
   for (uint32_t& word : words) pointers.push_back(&word);
@@ -176,11 +182,11 @@ ir::RunResult HostProgram::run(size_t number, std::span<const ir::InterpreterTen
   launch(pointers.data(), streams.data());
 
   ir::RunResult out;
-  for (size_t i = 0; i < memory.size(); ++i)
-    if (!memory[i]->intact()) throw std::runtime_error("bytes behind a tensor were written");
-  for (size_t i = 0; i < static_cast<size_t>(kernel.num_results()); ++i)
-    out.results.push_back(ir::from_bytes(kernel.result(static_cast<int>(i)).type(),
-                                         memory[inputs.size() + i]->bytes()));
+  for (const auto& each : memory)
+    if (!each->intact()) throw std::runtime_error("bytes behind a tensor were written");
+  for (size_t i = 0; i < places.size(); ++i)
+    out.results.push_back(
+        ir::from_bytes(kernel.result(static_cast<int>(i)).type(), memory[places[i]]->bytes()));
   for (size_t i = 0; i < numbers.size(); ++i) {
     const auto word = static_cast<size_t>(numbers[i]);
     if (out.words.size() <= word) out.words.resize(word + 1);

@@ -32,8 +32,10 @@ class HostProgram {
   const ir::Module& module(size_t kernel) const { return *modules_[kernel]; }
   const codegen::CudaSource& source(size_t kernel) const { return sources_[kernel]; }
   /// Runs a kernel. Memory ends at a page that cannot be touched; throws std::runtime_error when a
-  /// byte behind a result is written.
-  ir::RunResult run(size_t kernel, std::span<const ir::InterpreterTensor> inputs) const;
+  /// byte behind a result is written. `in_place`: for each result the operand in whose place it is
+  /// written, all or none.
+  ir::RunResult run(size_t kernel, std::span<const ir::InterpreterTensor> inputs,
+                    std::span<const size_t> in_place = {}) const;
 
  private:
   std::vector<std::unique_ptr<ir::Module>> modules_;

@@ -6,6 +6,7 @@
 #include <mezzo/codegen/cuda/emit_kernel.h>
 #include <mezzo/codegen/cuda/nvrtc.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace mezzo::test {
 struct CudaKernel {
   std::string name;  // of the case
   codegen::CudaSource source;
-  bool vector_loads = false;   // some load takes 16 bytes
+  /// Kernel parameters that are loaded 16 bytes at a time, where code is left that reads them.
+  std::vector<int> vector_operands = {};
   bool vector_stores = false;  // some store writes 16 bytes
 };
 
@@ -23,6 +25,7 @@ struct KernelListing {
   codegen::KernelResources resources;
   int64_t instructions = 0;           // 16-byte words of machine code
   int loads[5] = {}, stores[5] = {};  // global accesses in the PTX, by log2 of their bytes
+  std::set<int> parameters;           // that the code reads; the compiler drops unused ones
   bool local_memory = false;
 };
 
@@ -40,7 +43,8 @@ struct ListingSummary {
   std::vector<int64_t> instructions;
   int wide = 0;  // kernels with a load or a store of 16 bytes in their PTX
   int narrow = 0;
-  int64_t spilled = 0;  // bytes of spills and stack frames, which a check has refused
+  int vector_readers = 0;  // kernels that must load 16 bytes at a time
+  int64_t spilled = 0;     // bytes of spills and stack frames, which a check has refused
   double milliseconds = 0;
 };
 

@@ -322,7 +322,7 @@ TEST_CASE("hooks replace what is read and what is stored") {
   auto scratch = mezzo::testing::aligned_memory(scratch_bytes(spec));
   void* buffers[] = {const_cast<std::byte*>(a.bytes.data()), const_cast<std::byte*>(b.bytes.data()),
                      c.data(), workspace.get(), relu.data()};
-  const KernelArgs args{buffers, nullptr, nullptr, nullptr};
+  const KernelArgs args{buffers, nullptr, nullptr};
   for (const KernelLaunch& launch : matmul_launches(spec, "product")) {
     code.kernel(launch.symbol)(&args, 0, launch.tasks, scratch.get());
   }

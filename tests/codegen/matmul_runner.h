@@ -40,7 +40,7 @@ class MatmulRunner {
   /// else last first.
   void run(const void* a, const void* b, void* c, int64_t parts = 1, bool parallel = false) {
     void* buffers[] = {const_cast<void*>(a), const_cast<void*>(b), c, workspace_.get()};
-    const codegen::KernelArgs args{buffers, nullptr, nullptr, nullptr};
+    const codegen::KernelArgs args{buffers, nullptr, nullptr};
     while (static_cast<int64_t>(scratch_.size()) < (parallel ? parts : 1)) {
       scratch_.push_back(aligned_memory(scratch_bytes_));
     }

@@ -55,7 +55,7 @@ ModuleBuilder convert_module(const ir::Target& target, bool from_f64, bool to_bf
 }
 
 void run(const LoadedCode& code, std::vector<void*> buffers, int64_t tasks) {
-  const KernelArgs args{buffers.data(), nullptr, nullptr, nullptr};
+  const KernelArgs args{buffers.data(), nullptr, nullptr};
   code.kernel("k")(&args, 0, tasks, nullptr);
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("a compiled kernel runs its range of tasks only") {
   const LoadedCode code = jit.load(compile_module(add_one_module()));
   std::vector<float> x = {1, 2, 3, 4}, y(4, 0.0f);
   void* buffers[] = {x.data(), y.data()};
-  const KernelArgs args{buffers, nullptr, nullptr, nullptr};
+  const KernelArgs args{buffers, nullptr, nullptr};
   code.kernel("k")(&args, 1, 3, nullptr);
   CHECK(y == std::vector<float>{0, 3, 4, 0});
 }

@@ -84,22 +84,3 @@ TEST_CASE("the key of a kernel leaves out arguments, names and reasons") {
                           {"yield %y", "yield %p"}})
     CHECK_MESSAGE(region_hash(with(from, to)) != base, from);
 }
-
-TEST_CASE("ops that compute the same have the same hash") {
-  auto module = parse(R"(module @m {
-  func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
-    %a = add %x, %y : tensor<4xf32>
-    %b = add %x, %y : tensor<4xf32>
-    %c = add %y, %x : tensor<4xf32>
-    %d = add %x, %y {scope = "s"} : tensor<4xf32>
-    %e = cast %x : tensor<4xf32> -> tensor<4xf16>
-    %g = cast %x : tensor<4xf32> -> tensor<4xbf16>
-    return %a : tensor<4xf32>
-  }
-})");
-  std::vector<Digest> digests;
-  for (const Op& op : module->function("f")->body()) digests.push_back(op_hash(op));
-  CHECK(digests[0] == digests[1]);
-  for (size_t i = 2; i < 6; ++i)
-    for (size_t j = 0; j < i; ++j) CHECK(digests[i] != digests[j]);
-}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loss scale and optimizers: the scale rule, updates against formulas written out, skipped steps.
+#include <mezzo/ir/error.h>
 #include <mezzo/ir/verdict.h>
 #include <support/random_array.h>
 #include <support/run_op.h>
@@ -9,6 +10,8 @@
 #include <cmath>
 #include <limits>
 
+using mezzo::InternalError;
+using mezzo::UserError;
 using namespace mezzo::ir;
 using namespace mezzo::test;
 
@@ -24,14 +27,29 @@ struct Scale {
   bool operator==(const Scale&) const = default;
 };
 
-Scale update(double scale, int clean, int verdict) {
-  RunResult result = run_op(OpKind::ScaleUpdate, {f32(scale), i32(clean), i32(verdict)},
-                            {{"backoff", 0.5},
-                             {"ceiling", 0x1p24},
-                             {"floor", 0x1p-14},
-                             {"growth", 2.0},
-                             {"interval", 3}});
+const Attrs kScaleRule{
+    {"backoff", 0.5}, {"ceiling", 0x1p24}, {"floor", 0x1p-14}, {"growth", 2.0}, {"interval", 3}};
+
+Attrs with(Attrs attrs, const std::string& name, const Attr& value) {
+  attrs.set(name, value);
+  return attrs;
+}
+
+Scale update(double scale, int clean, int verdict, const Attrs& attrs = kScaleRule) {
+  RunResult result = run_op(OpKind::ScaleUpdate, {f32(scale), i32(clean), i32(verdict)}, attrs);
   return {result.results[0].floats[0], result.results[1].integers[0]};
+}
+
+/// The op with these attributes is refused with this text, then its operands.
+void check_refused(OpKind kind, const std::vector<InterpreterTensor>& operands, const Attrs& attrs,
+                   const std::string& text) {
+  INFO(text);
+  try {
+    run_op(kind, operands, attrs);
+    FAIL("it was accepted");
+  } catch (const UserError& error) {
+    CHECK_MESSAGE(error.message().starts_with(text + " ("), error.message());
+  }
 }
 
 }  // namespace
@@ -48,6 +66,71 @@ TEST_CASE("the scale grows after an interval of clean steps and only its own ove
   // A scale that was set beyond the bounds is left there.
   CHECK(update(0x1p30, 2, 0) == Scale{0x1p30, 0});
   CHECK(update(0x1p-20, 2, 6) == Scale{0x1p-20, 0});
+}
+
+TEST_CASE("a scale is rounded to f32 before the bounds are asked") {
+  const double smallest = 0x1p-149, largest = 0x1.fffffep127;
+  // 2 * 2^127 has no f32: the ceiling stands in for it.
+  CHECK(update(0x1p127, 2, 0, with(kScaleRule, "ceiling", largest)) == Scale{largest, 0});
+  // Half of 3 and of 1 smallest numbers are ties: to even.
+  const Attrs low = with(kScaleRule, "floor", 0x1p-160);
+  CHECK(update(3 * smallest, 0, 6, low) == Scale{2 * smallest, 0});
+  CHECK(update(smallest, 0, 6, with(kScaleRule, "floor", smallest)) == Scale{smallest, 0});
+  // A bound that f32 cannot hold is rounded where it becomes the scale.
+  CHECK(update(1, 2, 0, with(kScaleRule, "ceiling", 1.1)) == Scale{round_to(DType::F32, 1.1), 0});
+  CHECK(update(1, 0, 6, with(kScaleRule, "floor", 0.6)) == Scale{round_to(DType::F32, 0.6), 0});
+}
+
+TEST_CASE("attributes of the scale rule and of optimizers out of their range are refused") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<InterpreterTensor> scale = {f32(1), i32(0), i32(0)};
+  auto refuse_scale = [&](const char* name, const Attr& value, const std::string& text) {
+    check_refused(OpKind::ScaleUpdate, scale, with(kScaleRule, name, value),
+                  "scale_update: " + text);
+  };
+  refuse_scale("growth", 3.0, "growth must be a power of two, not 3");
+  refuse_scale("growth", inf, "growth must be a power of two, not inf");
+  refuse_scale("growth", 0.5, "growth must be at least 1, not 0.5");
+  refuse_scale("backoff", 0.0, "backoff must be a power of two, not 0");
+  refuse_scale("backoff", 2.0, "backoff must be at most 1, not 2");
+  refuse_scale("interval", 0, "interval must be at least 1, not 0");
+  refuse_scale("floor", 0.0, "floor must be above 0 and finite, not 0");
+  refuse_scale("ceiling", inf, "ceiling must be above 0 and finite, not inf");
+  refuse_scale("ceiling", nan, "ceiling must be above 0 and finite, not nan");
+  refuse_scale("floor", 0x1p25, "floor 33554432 is above the ceiling 16777216");
+
+  const std::vector<InterpreterTensor> sgd = {f32(1), f32(1), f32(1)};
+  check_refused(OpKind::Sgd, sgd, {{"nesterov", true}}, "sgd: nesterov needs a momentum above 0");
+  check_refused(OpKind::Sgd, sgd, {{"momentum", -0.5}},
+                "sgd: momentum must not be negative and be finite, not -0.5");
+  check_refused(OpKind::Sgd, sgd, {{"weight_decay", nan}},
+                "sgd: weight_decay must not be negative and be finite, not nan");
+  check_refused(OpKind::Sgd, sgd, {{"momentum", 0.5}},
+                "sgd: takes w, dw, lr, velocity and optionally ok");
+
+  const std::vector<InterpreterTensor> adam = {f32(1), f32(1), f32(0), f32(0), i32(1), f32(1)};
+  for (const char* beta : {"beta1", "beta2"})
+    for (double value : {-0.1, 1.0, nan})
+      check_refused(OpKind::Adam, adam, {{beta, value}},
+                    "adam: " + std::string(beta) + " must lie in [0, 1), not " +
+                        (std::isnan(value) ? "nan"
+                         : value == 1      ? "1"
+                                           : "-0.1"));
+  check_refused(OpKind::Adam, adam, {{"eps", -1e-8}},
+                "adam: eps must not be negative and be finite, not -1e-08");
+  check_refused(OpKind::Adam, adam, {{"weight_decay", inf}},
+                "adam: weight_decay must not be negative and be finite, not inf");
+}
+
+TEST_CASE("the results of an optimizer stand for the operands of their names") {
+  const OpInfo &sgd = op_info(OpKind::Sgd), &adam = op_info(OpKind::Adam);
+  CHECK(sgd.updated_operand(0) == 0);
+  CHECK(sgd.updated_operand(1) == 3);  // the velocity, behind w, dw and lr
+  CHECK(adam.updated_operand(0) == 0);
+  CHECK(adam.updated_operand(1) == 2);
+  CHECK(adam.updated_operand(2) == 3);
+  CHECK_THROWS_AS(op_info(OpKind::Add).updated_operand(0), InternalError);
 }
 
 TEST_CASE("sgd steps by rate, momentum, Nesterov and decay") {

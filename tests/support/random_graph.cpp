@@ -4,6 +4,7 @@
 #include <support/random_graph.h>
 
 #include <mezzo/ir/builder.h>
+#include <mezzo/ir/shape_rules.h>
 #include <support/random_array.h>
 
 #include <algorithm>
@@ -22,23 +23,6 @@ using ir::TypeRule;
 using ir::Value;
 
 namespace {
-
-bool enters(TypeRule rule, DType type) {
-  switch (rule) {
-    case TypeRule::SameFloat:
-    case TypeRule::PredicateFloat:
-      return ir::is_float(type);
-    case TypeRule::SameNumber:
-    case TypeRule::PredicateNumber:
-      return type != DType::Bool;
-    case TypeRule::SameInteger:
-      return ir::is_integer(type);
-    case TypeRule::Logical:
-      return type == DType::Bool;
-    default:
-      return true;
-  }
-}
 
 /// The elementwise rows that `ops` allows.
 std::vector<const OpInfo*> elementwise_rows(GraphOps ops) {
@@ -200,7 +184,7 @@ std::vector<int64_t> Generator::some_axes(int rank) {
 void Generator::make_elementwise(const OpInfo& info) {
   // Mostly a type that is there already.
   DType dtype = pick(made_).dtype();
-  while (!enters(info.types, dtype)) dtype = any_dtype();
+  while (!ir::may_enter(info.types, dtype)) dtype = any_dtype();
   Value x = value_of(dtype);
   Attrs attrs;
   if (info.types == TypeRule::Cast) {

@@ -17,14 +17,6 @@
 namespace mezzo::test {
 namespace {
 
-constexpr const char* kDouble = R"(module @m {
-  func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %y = add %x, %x : tensor<4xf32>
-    return %y : tensor<4xf32>
-  }
-}
-)";
-
 constexpr const char* kResult = "0 %y: tensor<4xf32> min ";
 
 std::string with_type(const std::string& type) {

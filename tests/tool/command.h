@@ -15,6 +15,15 @@
 
 namespace mezzo::test {
 
+/// `@f` doubles four numbers.
+inline constexpr const char* kDouble = R"(module @m {
+  func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %y = add %x, %x : tensor<4xf32>
+    return %y : tensor<4xf32>
+  }
+}
+)";
+
 struct Finished {
   int status = -1;
   std::string out, err;

@@ -7,14 +7,6 @@
 namespace mezzo::test {
 namespace {
 
-constexpr const char* kDouble = R"(module @m {
-  func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %y = add %x, %x : tensor<4xf32>
-    return %y : tensor<4xf32>
-  }
-}
-)";
-
 TEST_CASE("devices tells how the machine treats the 16-bit types") {
   Tool mezzo;
   Finished run = mezzo("devices");

@@ -2,6 +2,7 @@
 // Steps that are skipped, by the interpreter and by kernels on one and two threads: which bits
 // stay, when the scale falls, and when a training stops.
 #include <mezzo/mezzo.h>
+#include <support/error_of.h>
 
 #include <doctest/doctest.h>
 
@@ -12,6 +13,7 @@
 #include <string>
 
 using namespace mezzo;
+using mezzo::test::error_of;
 
 namespace {
 
@@ -86,15 +88,6 @@ const Names kTrained = {"hidden.bias",
 Names with(Names names, const std::string& more) {
   names.insert(more);
   return names;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Small trainings by the interpreter: they learn, skip, recover, stop, and give the same bits
 // twice.
 #include <mezzo/mezzo.h>
+#include <support/error_of.h>
 
 #include <doctest/doctest.h>
 
@@ -11,6 +12,7 @@
 #include <string>
 
 using namespace mezzo;
+using mezzo::test::error_of;
 
 namespace {
 
@@ -43,15 +45,6 @@ std::map<std::string, std::vector<std::byte>> bits(const Mlp& model, const Train
   }
   for (const std::string& name : trainer.state_names()) all[name] = trainer.state(name).bytes;
   return all;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 }  // namespace

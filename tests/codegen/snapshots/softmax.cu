@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(128) k0(
   const float v_1 = reduce_warp<Maximum>(fold<Maximum>(a0));
   float a1[4];
   #pragma unroll
-  for (u32 j = 0; j < 4; ++j) a1[j] = 0;
+  for (u32 j = 0; j < 4; ++j) a1[j] = (-0x0p+0f);
   #pragma unroll
   for (u32 it = 0; it < 8; ++it) {
     const u32 c = (it * 32 + t) * 4;
