@@ -217,6 +217,8 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
 
   warn_of_words(debug);
 
+  // All below may rely on what the verifier promises: references, plans, places.
+  passes::check_valid(*module);
   keep_only(*module, find_function(*module, function));
   passes::Pipeline pipeline = build_pipeline(*module, find_function(*module, function), options);
   out.pipeline = passes::print_pipeline(pipeline);

@@ -4,6 +4,7 @@
 #include <mezzo/ir/verdict.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
@@ -214,6 +215,65 @@ TEST_CASE("a wrong number of arguments and missing memory are faults that name t
             .find("parameter 1 (%s) of @f has no memory") != std::string::npos);
   CHECK(message({some, some, some}, {some, some, nullptr, some, nullptr, nullptr})
             .find("result 2 of @f has no memory") != std::string::npos);
+}
+
+constexpr const char* kPlanned =
+    R"(module @m attributes {{rounding = "excess", stage = "planned"}} {{
+  func @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {{arena = 64}} {{
+    %y = kernel @k0 (%x = %x) {{family = "elementwise"{}}} plan {{{}}} : tensor<4xf32> {{
+      %y = exp %x {{word = 1}} : tensor<4xf32>
+      yield %y : tensor<4xf32>
+    }}
+    return %y : tensor<4xf32>
+  }}
+}}
+)";
+
+TEST_CASE("a planned text whose plans or places do not hold is refused before it is bound") {
+  auto error = [](const std::string& places, const std::string& plan) -> std::string {
+    try {
+      compile_text(fmt::format(kPlanned, places, plan), "f", in_memory());
+    } catch (const UserError& refused) {
+      return refused.what();
+    }
+    return "";
+  };
+  const std::string plan = "grain = 4, vector = 4";
+  const std::string head = "error: the module is not valid\n<text>:3: @f: %y = kernel @k0: ";
+  CHECK(error(", places = [0]", plan) == "");
+  CHECK(error(", places = [@result0]", plan) == "");
+  CHECK(error("", plan) == head + "has no places for its results");
+  CHECK(error(", places = []", plan) == head + "has 0 places for 1 results");
+  CHECK(error(", places = [1048576000]", plan) ==
+        head + "place 1048576000 of 16 bytes lies outside the arena of 64");
+  CHECK(error(", places = [@result7]", plan) ==
+        head + "there is no place @result7; @f has 1 results");
+  CHECK(error(", places = [0]", "grain = 4, vector = 3") ==
+        head + "plan: 'vector' must be a power of two up to 1024, not 3");
+}
+
+TEST_CASE("a module is verified before anything in it is followed") {
+  // Made without the parser, which refuses it: the gradient names nothing.
+  auto module = ir::parse(R"(module @m {
+  func @loss(%x: tensor<f32>) -> tensor<f32> {
+    %y = square %x : tensor<f32>
+    return %y : tensor<f32>
+  }
+  func @step(%x: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+    %l, %d = gradient %x {func = @loss, wrt = [0]} : tensor<f32> -> (tensor<f32>, tensor<f32>)
+    return %l, %d : (tensor<f32>, tensor<f32>)
+  }
+}
+)");
+  module->function("step")->body().begin()->attrs().erase("func");
+  std::string error;
+  try {
+    runtime::compile(std::move(module), "step", in_memory());
+  } catch (const UserError& refused) {
+    error = refused.what();
+  }
+  CHECK(error.find("the module is not valid\n") != std::string::npos);
+  CHECK(error.find("gradient: attribute 'func' is missing") != std::string::npos);
 }
 
 TEST_CASE("launches are described by name, family, operations, types and tasks") {
