@@ -10,6 +10,7 @@
 #include <mezzo/runtime/kernel_store.h>
 #include <mezzo/runtime/launch_text.h>
 #include <mezzo/runtime/log.h>
+#include <mezzo/runtime/plan_check.h>
 #include <mezzo/runtime/thread_pool.h>
 
 #include <fmt/format.h>
@@ -117,10 +118,11 @@ ir::Target runnable_target(const std::string& name) {
 /// The machine that a planned module was planned for, if its plans were not made just now.
 std::string target_name(const ir::Module& module, const passes::Pipeline& pipeline,
                         const CompileOptions& options) {
+  if (contains(pipeline, "plan-kernels")) return options.target;
   std::string recorded = module.attrs().get_string("target");
-  bool planned = !contains(pipeline, "plan-kernels") && !recorded.empty();
-  if (!planned) return options.target;
-  return recorded == codegen::native_target().name ? "native" : recorded;
+  if (recorded == codegen::native_target().name) return "native";
+  // Without a target plans are made for vectors of 16 bytes, as every one of these has them.
+  return recorded.empty() ? "x86-64-v2" : recorded;
 }
 
 void write_dump(const ir::DebugOptions& debug, const std::string& file, const std::string& text) {
@@ -244,6 +246,7 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   std::vector<const ir::Op*> kernels;
   for (const ir::Op& op : planned.body())
     if (op.kind() == ir::OpKind::Kernel) kernels.push_back(&op);
+  if (!contains(pipeline, "plan-kernels")) check_plans(planned, context.target);
   dump_kernels(kernels, function, context.target, debug);
   count_ops(kernels, out);
 
