@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans that were not made just now but read: whether the code generator can follow them here.
+// A plan may have been read instead of made: whether the code generator can follow it here.
 #pragma once
 
 #include <mezzo/ir/graph.h>
