@@ -4,13 +4,11 @@
 #pragma once
 
 #include <mezzo/dsl/device.h>
-#include <mezzo/runtime/compiler.h>
+#include <mezzo/runtime/program.h>
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
-#include <vector>
 
 namespace mezzo::detail {
 
@@ -24,19 +22,7 @@ struct ProgramOptions {
   bool background = false;  // compiled while other programs run
 };
 
-class Program {
- public:
-  virtual ~Program() = default;
-  /// The function that runs; its parameters are those of the traced function and, behind them, the
-  /// state that passes added.
-  virtual const ir::Function& function() const = 0;
-  /// As Executable::run; true when an index was out of range.
-  virtual bool run(std::span<void* const> parameters, std::span<void* const> results) = 0;
-  /// One line a launch.
-  virtual std::vector<std::string> launch_lines() const = 0;
-
-  runtime::CompileReport report;
-};
+using runtime::Program;
 
 /// Takes the module over; throws UserError and DeviceError.
 std::unique_ptr<Program> build_program(std::unique_ptr<ir::Module> module,

@@ -72,9 +72,9 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
   options.threads = options_.threads;
   entry.program = build_program(trace.take_module(), "main", options);
   for (const passes::Finding& finding : trace.findings)
-    runtime::log_warning(passes::to_string(finding));
+    runtime::log_warning(passes::log_text(finding));
   for (const passes::Finding& finding : entry.program->report.findings)
-    runtime::log_warning(passes::to_string(finding));
+    runtime::log_warning(passes::log_text(finding));
   return state_->entries.emplace(signature, std::move(entry)).first->second;
 }
 

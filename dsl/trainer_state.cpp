@@ -143,7 +143,7 @@ Array* TrainerState::state_of(const ir::Function& function, int index, Built& bu
 
 void TrainerState::report_findings(const std::vector<passes::Finding>& findings) {
   for (const passes::Finding& finding : findings) {
-    std::string text = passes::to_string(finding);
+    std::string text = passes::log_text(finding);
     if (reported_.insert(text).second) runtime::log_warning(text);
   }
 }

@@ -246,6 +246,9 @@ void verify_places(VerifierContext& context) {
     }
     if (op.kind() == OpKind::Reshape) storage[op.result().def()] = storage_of(op.operand(0));
     const Attr* places = op.attrs().find("places");
+    const bool stores = op.kind() == OpKind::AllFinite || op.kind() == OpKind::Verdict ||
+                        (op.kind() == OpKind::Kernel && op.has_plan());
+    if (stores && !places) context.report(op, "has no places for its results");
     if (!places || !places->is<AttrList>()) continue;
     const AttrList& list = places->as<AttrList>();
     if (list.size() != static_cast<size_t>(op.num_results()))

@@ -31,7 +31,13 @@ Function& find_function(ir::Module& module, const std::string& name) {
 int64_t find_parameter(const Function& function, const std::string& name) {
   std::vector<std::string> known;
   for (int i = 0; i < function.num_parameters(); ++i) {
-    if (function.parameter(i).name() == name) return i;
+    if (function.parameter(i).name() == name) {
+      const ir::Type& type = function.parameter(i).type();
+      if (is_float(type.dtype)) return i;
+      throw UserError({}, fmt::format("grad: parameter '{}' of @{} is {}, gradients are taken for "
+                                      "floats only",
+                                      name, function.name(), to_string(type)));
+    }
     known.emplace_back(function.parameter(i).name());
   }
   throw UserError({}, fmt::format("grad: @{} has no parameter '{}'{}", function.name(), name,
@@ -64,6 +70,13 @@ Function* append_gradient_function(ir::Module& module, const std::string& functi
     throw UserError({}, fmt::format("grad: the loss scale must be positive and finite in {}, not "
                                     "{}",
                                     ir::to_string(wide), *loss_scale));
+  if (int exponent = 0; loss_scale && std::frexp(*loss_scale, &exponent) != 0.5)
+    throw UserError(
+        {},
+        fmt::format("grad: the loss scale must be a power of two, so that it changes no "
+                    "gradient, not {}",
+                    *loss_scale),
+        fmt::format("{} is the next below", std::ldexp(0.5, exponent)));
   std::vector<int64_t> places;
   for (const std::string& name : wrt) places.push_back(find_parameter(source, name));
   if (module.function(function + "_grad"))

@@ -11,7 +11,9 @@
 #include <mezzo/ir/builder.h>
 #include <mezzo/passes/pass.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 namespace mezzo::passes {
 
@@ -28,10 +30,16 @@ void no_path_to_loss(const Function& function, PassContext& context) {
     if (!parameter || !function.is_param(parameter.index()) ||
         !(results[static_cast<size_t>(i)] == parameter))
       continue;
+    const std::string name(parameter.name());
+    // autodiff has told it, with the line, where it ran in the same pipeline.
+    if (std::ranges::any_of(context.findings, [&](const Finding& finding) {
+          return finding.name == "no-gradient" && finding.text.starts_with("'" + name + "' ");
+        }))
+      continue;
     context.findings.push_back(
         {"no-path-to-loss",
          {},
-         "parameter '" + std::string(parameter.name()) +
+         "parameter '" + name +
              "' has no path to the loss: its gradient is zero and it is never updated",
          "use it in the loss, or leave it out of the parameters that are trained"});
   }

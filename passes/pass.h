@@ -24,6 +24,8 @@ struct Finding {
 
 /// `net.cpp:12: warning: TEXT [name]` and `note: REMEDY`.
 std::string to_string(const Finding& finding);
+/// The same without the word `warning`, for a log that says it itself.
+std::string log_text(const Finding& finding);
 
 /// What a pass may look at besides the module: its own options, the machine, and where to put
 /// findings.

@@ -253,8 +253,7 @@ PipelineReport Run::run() {
   resolve_target(pipeline_, context_);
   if (options_.debug.dumps("pipeline"))
     write("pipeline.txt", "// pipeline: " + print_pipeline(wanted) + "\n");
-  if (std::string found = faults(module_); !found.empty())
-    throw UserError({}, "the module is not valid\n" + found);
+  check_valid(module_);
   input_ = module_.clone();
   hash_ = ir::structural_hash(module_);
   if (options_.observe) options_.observe(nullptr, module_);
@@ -273,6 +272,11 @@ PipelineReport Run::run() {
 PipelineReport run_pipeline(Module& module, const Pipeline& pipeline, const ManagerOptions& options,
                             PassContext& context) {
   return Run(module, pipeline, options, context).run();
+}
+
+void check_valid(const Module& module) {
+  if (std::string found = faults(module); !found.empty())
+    throw UserError({}, "the module is not valid\n" + found);
 }
 
 std::string print_times(const PipelineReport& report) {

@@ -44,6 +44,9 @@ struct PipelineReport {
 PipelineReport run_pipeline(ir::Module& module, const Pipeline& pipeline,
                             const ManagerOptions& options, PassContext& context);
 
+/// Throws UserError with all that the verifier finds. run_pipeline() does it before the first step.
+void check_valid(const ir::Module& module);
+
 /// `     1.25 ms  autodiff, changed`, one line a step, and the sum.
 std::string print_times(const PipelineReport& report);
 

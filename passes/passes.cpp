@@ -41,11 +41,18 @@ std::string function_name(const PassInfo& pass) {
 
 }  // namespace
 
-std::string to_string(const Finding& finding) {
+namespace {
+
+std::string text_of(const Finding& finding, const char* word) {
   std::string place = finding.location.known() ? to_string(finding.location) + ": " : "";
-  return place + "warning: " + finding.text + " [" + finding.name + "]" +
+  return place + word + finding.text + " [" + finding.name + "]" +
          (finding.remedy.empty() ? "" : "\nnote: " + finding.remedy);
 }
+
+}  // namespace
+
+std::string to_string(const Finding& finding) { return text_of(finding, "warning: "); }
+std::string log_text(const Finding& finding) { return text_of(finding, ""); }
 
 std::span<const PassInfo> all_passes() { return kPasses; }
 

@@ -20,7 +20,7 @@ class Array : public runtime::HostArray {
   /// A scalar.
   Array(double value, ir::DType dtype = ir::DType::F32)
       : runtime::HostArray(ir::Type(dtype, {}), std::span(&value, 1)) {}
-  /// One value for each element of `shape`, each rounded once.
+  /// One value for each element of `shape` (else UserError), each rounded once.
   Array(const ir::Shape& shape, const std::vector<double>& values, ir::DType dtype = ir::DType::F32)
       : runtime::HostArray(ir::Type(dtype, shape), values) {}
 

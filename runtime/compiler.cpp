@@ -10,6 +10,8 @@
 #include <mezzo/runtime/kernel_store.h>
 #include <mezzo/runtime/launch_text.h>
 #include <mezzo/runtime/log.h>
+#include <mezzo/runtime/module_pipeline.h>
+#include <mezzo/runtime/plan_check.h>
 #include <mezzo/runtime/thread_pool.h>
 
 #include <fmt/format.h>
@@ -29,71 +31,6 @@ using Clock = std::chrono::steady_clock;
 
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-bool has_gradient(const ir::Function& function) {
-  for (const ir::Op& op : function.body())
-    if (op.kind() == ir::OpKind::Gradient) return true;
-  return false;
-}
-
-ir::Function& find_function(ir::Module& module, const std::string& name) {
-  if (ir::Function* function = module.function(name)) return *function;
-  std::vector<std::string> known;
-  for (const auto& each : module.functions()) known.push_back(each->name());
-  throw UserError({},
-                  fmt::format("there is no function @{}{}", name, ir::did_you_mean(name, known)));
-}
-
-/// The function and those that its gradients differentiate stay; work on others would be lost.
-void keep_only(ir::Module& module, ir::Function& wanted) {
-  std::vector<ir::Function*> queue{&wanted};
-  std::unordered_set<ir::Function*> kept{&wanted};
-  while (!queue.empty()) {
-    ir::Function* function = queue.back();
-    queue.pop_back();
-    for (const ir::Op& op : function->body()) {
-      if (op.kind() != ir::OpKind::Gradient) continue;
-      ir::Function* target = module.function(op.attrs().find("func")->as<ir::Symbol>().name);
-      if (target && kept.insert(target).second) queue.push_back(target);
-    }
-  }
-  std::vector<ir::Function*> all;
-  for (const auto& function : module.functions()) all.push_back(function.get());
-  for (ir::Function* function : all)
-    if (!kept.contains(function)) module.erase_function(function);
-}
-
-bool contains(const passes::Pipeline& pipeline, std::string_view pass) {
-  return std::ranges::any_of(pipeline, [&](const auto& step) { return pass == step.pass->name; });
-}
-
-passes::Pipeline build_pipeline(const ir::Module& module, const ir::Function& function,
-                                const CompileOptions& options) {
-  std::string text = options.pipeline;
-  if (text.empty()) text = has_gradient(function) ? "train" : "infer";
-  passes::Pipeline pipeline = text == "train" || text == "infer" ? passes::pipeline_by_name(text)
-                                                                 : passes::parse_pipeline(text);
-  std::erase_if(pipeline, [&](const passes::PipelineStep& step) {
-    return module.stage() > step.pass->latest ||
-           (options.loss_scale == "off" && step.pass->name == std::string_view("loss-scale"));
-  });
-  if (!options.loss_scale.empty() && options.loss_scale != "off" &&
-      contains(pipeline, "loss-scale")) {
-    passes::Pipeline scale =
-        passes::parse_pipeline("loss-scale " + options.loss_scale, "options of the loss scale");
-    for (const auto& [name, value] : scale.at(0).options)
-      passes::set_option(pipeline, "loss-scale", name, value);
-  }
-  // A module that is past these passes has its policy, rounding and plans already.
-  if (!options.policy.empty() && contains(pipeline, "autocast"))
-    passes::set_policy(pipeline, options.policy);
-  if (contains(pipeline, "round-mode") && !module.attrs().has("rounding"))
-    passes::set_rounding(pipeline, options.rounding);
-  if (contains(pipeline, "plan-kernels")) passes::set_target(pipeline, options.target);
-  if (!options.fuse && contains(pipeline, "fuse"))
-    passes::set_option(pipeline, "fuse", "unfused", true);
-  return pipeline;
 }
 
 /// The target, which this machine must be able to run.
@@ -117,10 +54,11 @@ ir::Target runnable_target(const std::string& name) {
 /// The machine that a planned module was planned for, if its plans were not made just now.
 std::string target_name(const ir::Module& module, const passes::Pipeline& pipeline,
                         const CompileOptions& options) {
+  if (contains(pipeline, "plan-kernels")) return options.target;
   std::string recorded = module.attrs().get_string("target");
-  bool planned = !contains(pipeline, "plan-kernels") && !recorded.empty();
-  if (!planned) return options.target;
-  return recorded == codegen::native_target().name ? "native" : recorded;
+  if (recorded == codegen::native_target().name) return "native";
+  // Without a target plans are made for vectors of 16 bytes, as every one of these has them.
+  return recorded.empty() ? "x86-64-v2" : recorded;
 }
 
 void write_dump(const ir::DebugOptions& debug, const std::string& file, const std::string& text) {
@@ -216,9 +154,13 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   debug.to = dump_folder(debug.to);
 
   warn_of_words(debug);
+  std::shared_ptr<ThreadPool> pool = shared_thread_pool(options.threads);
 
+  // All below may rely on what the verifier promises: references, plans, places.
+  passes::check_valid(*module);
   keep_only(*module, find_function(*module, function));
-  passes::Pipeline pipeline = build_pipeline(*module, find_function(*module, function), options);
+  const passes::Pipeline pipeline =
+      choose_pipeline(*module, find_function(*module, function), options, Engine::Compiled);
   out.pipeline = passes::print_pipeline(pipeline);
 
   passes::PassContext context;
@@ -232,21 +174,25 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   out.findings = std::move(passed.findings);
   for (const passes::StepReport& step : passed.steps)
     out.timings.push_back({step.pass->name, step.milliseconds});
-  if (module->stage() != ir::Stage::Planned)
+  if (module->stage() != ir::Stage::Planned) {
+    const char* stage = to_string(module->stage());
+    blame_debug_words(debug,
+                      fmt::format("the module stays at stage {}, which does not run", stage));
     throw UserError({},
                     fmt::format("the pipeline leaves the module at stage {}, not planned: {}",
-                                to_string(module->stage()), out.pipeline),
+                                stage, out.pipeline),
                     "it must end in plan-memory");
+  }
 
   const ir::Function& planned = find_function(*module, function);
   std::vector<const ir::Op*> kernels;
   for (const ir::Op& op : planned.body())
     if (op.kind() == ir::OpKind::Kernel) kernels.push_back(&op);
+  check_plans(planned, context.target);
   dump_kernels(kernels, function, context.target, debug);
   count_ops(kernels, out);
 
   Clock::time_point generation = Clock::now();
-  std::shared_ptr<ThreadPool> pool = shared_thread_pool(options.threads);
   std::string rounding = module->attrs().get_string("rounding", "as-written");
   std::vector<StoredKernel> stored =
       load_kernels(kernels, KeyContext::here(rounding, context.target),

@@ -15,20 +15,24 @@
 namespace mezzo::runtime {
 
 struct CompileOptions {
+  /// Passes in text form that run before all others.
+  std::string passes = {};
   /// `train`, `infer` or a pipeline in text form; empty: `train` if a function has a `gradient`,
   /// else `infer`. Passes that the module's stage has behind it are left out.
   std::string pipeline = {};
-  /// Policy name (`mixed_float16` ...); empty: types stay as written.
+  /// Policy name (`mixed_float16` ...); empty: types stay as written. UserError where the module's
+  /// types are decided otherwise already.
   std::string policy = {};
-  /// `excess` or `as-written`.
-  std::string rounding = "excess";
+  /// `excess` or `as-written`; empty: what the module records, else `excess`. UserError where the
+  /// module is rounded otherwise already.
+  std::string rounding = {};
   /// `native` or a name of ir/target.h.
   std::string target = "native";
   /// Options of loss-scale in attribute notation (`{interval = 2000}`), or "off".
   std::string loss_scale = {};
   /// Compile every op as a kernel of its own (the unfused half of tests).
   bool fuse = true;
-  /// 0: the default of the machine.
+  /// 1 to ThreadPool::kMaxThreads; 0: the default of the machine.
   int threads = 0;
   /// Look kernels up in the disk cache and store them there.
   bool disk_cache = true;

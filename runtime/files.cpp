@@ -38,12 +38,16 @@ struct Descriptor {
 
 std::vector<std::byte> read_file(const std::filesystem::path& path) {
   Descriptor file;
-  file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe would be waited for until somebody writes into it.
+  file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.fd < 0) fail(path, "read", errno);
   struct stat status;
   if (::fstat(file.fd, &status) != 0) fail(path, "read", errno);
-  // One byte more than the size, so that the end of a regular file shows without growing. A pipe's
-  // size is 0.
+  if (S_ISDIR(status.st_mode)) fail(path, "read", EISDIR);
+  if (!S_ISREG(status.st_mode))
+    throw UserError({}, path.string() + ": cannot read: it is a " +
+                            (S_ISFIFO(status.st_mode) ? "pipe" : "device") + ", not a file");
+  // One byte more than the size, so that the end of the file shows without growing.
   std::vector<std::byte> bytes(static_cast<size_t>(status.st_size) + 1);
   size_t used = 0;
   while (true) {

@@ -11,7 +11,8 @@
 
 namespace mezzo::runtime {
 
-/// All bytes of a file or pipe; throws UserError `PATH: cannot read: REASON`.
+/// All bytes of a regular file; throws UserError `PATH: cannot read: REASON`, also for pipes and
+/// devices, which may have no end.
 std::vector<std::byte> read_file(const std::filesystem::path& path);
 
 enum class Sync { No, Yes };

@@ -115,8 +115,10 @@ HostArray::HostArray(const ir::Type& type) : type(type) {
 }
 
 HostArray::HostArray(const ir::Type& type, std::span<const double> values) : HostArray(type) {
-  MEZZO_CHECK(static_cast<int64_t>(values.size()) == type.elements(),
-              std::to_string(values.size()) + " values for " + ir::to_string(type));
+  if (static_cast<int64_t>(values.size()) != type.elements())
+    throw UserError({}, "an array " + ir::to_string(type) + " has " +
+                            std::to_string(type.elements()) + " elements, not " +
+                            std::to_string(values.size()));
   for (size_t i = 0; i < values.size(); ++i) set(static_cast<int64_t>(i), values[i]);
 }
 

@@ -22,7 +22,7 @@ struct HostArray {
   /// Zeros.
   explicit HostArray(const ir::Type& type);
   /// `values` rounded once, to nearest even; to an integer type toward zero and saturated. One
-  /// value for each element.
+  /// value for each element, else UserError.
   HostArray(const ir::Type& type, std::span<const double> values);
 
   /// Throws UserError when `bytes`, which anyone may resize, is not of the size that `type` says.

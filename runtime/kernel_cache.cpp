@@ -67,6 +67,8 @@ enum class Kind { Foreign, Binary, Words, Temporary };
 
 // Whether the file is there with the front of a cache entry.
 bool has_magic(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
   std::ifstream file(path, std::ios::binary);
   char magic[sizeof kMagic];
   return file.read(magic, sizeof magic) && std::memcmp(magic, kMagic, sizeof kMagic) == 0;

@@ -56,6 +56,9 @@ class Header {
         break;
       }
     }
+    peek();
+    if (at_ < text_.size())
+      fail("malformed header: text behind the '}', at its byte " + std::to_string(at_));
     if (!dtype_) fail("the header has no 'descr'");
     if (!shape_) fail("the header has no 'shape'");
     if (!fortran_order_) fail("the header has no 'fortran_order'");

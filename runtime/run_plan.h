@@ -60,8 +60,8 @@ struct RunPlan {
   /// Buffer of the first result, the loss of a step; -1 if there are no results.
   int loss = -1;
 
-  /// `function` is planned and stays alive. Throws InternalError for any op that a planned function
-  /// may not hold, UserError for a resource without data.
+  /// `function` is planned, verified and stays alive. Throws InternalError for any op that a
+  /// planned function may not hold, UserError for a resource without data.
   static RunPlan from(const ir::Function& function);
 };
 

@@ -14,8 +14,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace mezzo::runtime {
 namespace {
@@ -24,9 +26,22 @@ constexpr std::chrono::microseconds kSpinTime{30};
 // Pauses between two looks at the clock; a pause is 10 to 140 cycles.
 constexpr int kPausesPerLook = 32;
 
-// Which pool's task this thread is inside, and under which number.
-thread_local const ThreadPool* active_pool = nullptr;
-thread_local int active_thread = 0;
+// Which pool's task this thread is inside, and under which number; `outer` is the task around it.
+struct Inside {
+  const ThreadPool* pool;
+  int thread;
+  const Inside* outer;
+};
+thread_local const Inside* inside = nullptr;
+
+// This thread is inside one more task while it lives.
+class Enter {
+ public:
+  explicit Enter(const Inside& task) { inside = &task; }
+  ~Enter() { inside = inside->outer; }
+  Enter(const Enter&) = delete;
+  Enter& operator=(const Enter&) = delete;
+};
 
 void pause() {
 #if defined(__x86_64__)
@@ -102,8 +117,8 @@ void ThreadPool::stop() {
 }
 
 void ThreadPool::worker(int thread) {
-  active_pool = this;
-  active_thread = thread;
+  const Inside task{this, thread, nullptr};
+  const Enter enter(task);
   // Not the ticket's present value: a job may have been announced before this thread came to life.
   uint32_t seen = 0;
   while (true) {
@@ -138,15 +153,20 @@ void ThreadPool::run_range(int thread) {
 
 void ThreadPool::run(int64_t tasks, Work work, int threads) {
   if (tasks <= 0) return;
-  if (active_pool == this) return work(0, tasks, active_thread);
+  if (inside != nullptr) {
+    // A turn or a worker waited for here may wait for the task that this is.
+    for (const Inside* task = inside; task != nullptr; task = task->outer)
+      if (task->pool == this) return work(0, tasks, task->thread);
+    const Inside task{this, 0, inside};
+    const Enter enter(task);
+    return work(0, tasks, 0);
+  }
   const int wanted = threads <= 0 ? this->threads() : std::min(threads, this->threads());
   const int participants = static_cast<int>(std::min<int64_t>(wanted, tasks));
 
   std::lock_guard turn(callers_);
-  const ThreadPool* outer_pool = active_pool;
-  const int outer_thread = active_thread;
-  active_pool = this;
-  active_thread = 0;
+  Inside task{this, 0, nullptr};
+  std::optional<Enter> enter(std::in_place, task);
   job_ = {&work, tasks, participants};
   if (participants > 1) {
     pending_.store(participants - 1, std::memory_order_relaxed);
@@ -158,13 +178,12 @@ void ThreadPool::run(int64_t tasks, Work work, int threads) {
   run_range(0);
   // The last first: a thread woken late is likeliest to find the low ones.
   for (int thread = participants - 1; thread > 0; --thread) {
-    active_thread = thread;
+    task.thread = thread;
     if (take_offer(thread)) pending_.fetch_sub(1, std::memory_order_relaxed);
   }
   for (int left = pending_.load(std::memory_order_acquire); left != 0;)
     left = wait_for_change(pending_, left, spin_);
-  active_pool = outer_pool;
-  active_thread = outer_thread;
+  enter.reset();
 
   if (!failed_.load(std::memory_order_relaxed)) return;
   failed_.store(false, std::memory_order_relaxed);
@@ -179,6 +198,11 @@ void ThreadPool::run(int64_t tasks, Work work, int threads) {
 std::shared_ptr<ThreadPool> shared_thread_pool(int threads) {
   static std::mutex mutex;
   static std::map<int, std::weak_ptr<ThreadPool>> pools;
+  if (threads < 0 || threads > ThreadPool::kMaxThreads)
+    throw UserError({},
+                    "threads: " + std::to_string(threads) + " is not a number from 1 to " +
+                        std::to_string(ThreadPool::kMaxThreads),
+                    "0 is the default of the machine");
   if (threads == 0) threads = default_threads();
   std::lock_guard lock(mutex);
   std::weak_ptr<ThreadPool>& entry = pools[threads];

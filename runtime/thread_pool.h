@@ -41,9 +41,10 @@ class ThreadPool {
 
   /// Runs tasks 0 to `tasks` - 1 and returns when all are done. At most `threads` threads take
   /// part, 0 means all; 1 is a plain call. Callers from several threads take turns. The caller may
-  /// run the range of a late thread, under that thread's number. A call from inside a task runs on
-  /// that thread alone, under its number. If tasks throw, the others still finish and the exception
-  /// of the lowest number is thrown here.
+  /// run the range of a late thread, under that thread's number. A call from inside a task of any
+  /// pool waits for nobody: it runs on that thread alone, under its number in this pool if it is
+  /// inside one of its tasks, else under 0 and without taking turns. If tasks throw, the others
+  /// still finish and the exception of the lowest number is thrown here.
   void run(int64_t tasks, Work work, int threads = 0);
 
  private:
@@ -83,8 +84,8 @@ class ThreadPool {
   std::vector<std::thread> workers_;
 };
 
-/// The pool of that many threads (0: default_threads()) that all who ask for it at the same time
-/// share.
+/// The pool of that many threads (1 to ThreadPool::kMaxThreads, 0: default_threads(), else
+/// UserError) that all who ask for it at the same time share.
 std::shared_ptr<ThreadPool> shared_thread_pool(int threads = 0);
 
 }  // namespace mezzo::runtime

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compilation by a light pipeline (emitters write vector code already, so the loop and vectoriser
 // passes of O3 would only cost time) and loading by LLJIT. Kernels may call nothing but memory
-// moves and the conversion helpers below.
+// moves and the helpers below: conversions and fused multiply-add.
 #include <mezzo/codegen/llvm/orc.h>
 
 #include <mezzo/codegen/llvm/module_builder.h>
@@ -26,6 +26,7 @@
 
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 
@@ -206,6 +207,9 @@ struct Jit::State {
     define("__truncsfhf2", &truncate_f32_to_f16);
     define("__truncdfhf2", &truncate_f64_to_f16);
     define("__extendhfsf2", &extend_f16_to_f32);
+    // Processors without fused multiply-add: slow, and the same bits.
+    define("fmaf", static_cast<float (*)(float, float, float)>(&std::fma));
+    define("fma", static_cast<double (*)(double, double, double)>(&std::fma));
     define("memcpy", &std::memcpy);
     define("memmove", static_cast<void* (*)(void*, const void*, size_t)>(&std::memmove));
     define("memset", &std::memset);

@@ -43,7 +43,12 @@ ir::Target ask_host() {
   for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
     if (feature.second) target.features.push_back(feature.first().str());
   }
+#if defined(__x86_64__)
+  target.features.push_back("x87");  // every processor of this kind has it; LLVM lists it nowhere
+#endif
   std::sort(target.features.begin(), target.features.end());
+  target.features.erase(std::unique(target.features.begin(), target.features.end()),
+                        target.features.end());
   auto has = [&](const char* word) {
     return std::binary_search(target.features.begin(), target.features.end(), std::string(word));
   };

@@ -50,7 +50,6 @@ struct RunArguments {
   /// Empty: `excess` where there is rounding to decide.
   std::string rounding;
   int threads = 0;
-  bool passes_given = false;
   std::string passes;
   std::optional<uint64_t> random_inputs;
 };
@@ -99,7 +98,8 @@ std::unique_ptr<ir::Module> read_module(const std::string& path, ResourceUse use
 /// where a file in the place of the data holds arrays that would be lost.
 void write_module(const std::string& path, const ir::Module& module, const std::string& text);
 
-/// The text of a file; `-` is the standard input. Throws UserError with the path and the reason.
+/// The text of a regular file; `-` is the standard input. Throws UserError with the path and the
+/// reason.
 std::string read_text(const std::string& path);
 /// Writes to a file, or to the standard output where `path` is empty or `-`; throws UserError, and
 /// then a regular file holds what it held before.

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -25,10 +26,13 @@ constexpr const char* kOutputHelp =
     "file for the module instead of standard output; for OUT.mz the data of its resources, where "
     "it has some, goes to OUT.safetensors";
 
-/// Digits alone: a minus sign would wrap around.
-std::string is_count(const std::string& text) {
-  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  return digits ? "" : "'" + text + "' is not a number from 0";
+/// Digits alone, since a minus sign would wrap around, and no more than a seed holds: `rng` is i64.
+std::string is_seed(const std::string& text) {
+  int64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, seed);
+  const bool good = error == std::errc() && rest == end && !text.starts_with('-');
+  return good ? "" : "'" + text + "' is not a number from 0 to 9223372036854775807";
 }
 
 void add_opt(CLI::App& app, Action& action) {
@@ -76,16 +80,13 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--rounding", arguments->rounding, "as-written or excess");
   command->add_option("--threads", arguments->threads, "threads of the kernels")
       ->check(CLI::Range(1, 1024));
-  CLI::Option* passes =
-      command->add_option("--passes", arguments->passes, "passes to run before all others");
+  command->add_option("--passes", arguments->passes, "passes to run before all others");
   command
       ->add_option("--random-inputs", arguments->random_inputs,
                    "seed, 0 or more, for the inputs that no --in gives")
-      ->check(is_count);
-  command->callback([arguments, passes, &action] {
-    arguments->passes_given = passes->count() > 0;
-    action = [arguments] { return tool::run(*arguments); };
-  });
+      ->check(is_seed);
+  command->callback(
+      [arguments, &action] { action = [arguments] { return tool::run(*arguments); }; });
 }
 
 void add_grad(CLI::App& app, Action& action) {

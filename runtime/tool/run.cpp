@@ -136,13 +136,16 @@ void check_memory(const ir::Function& function) {
 }  // namespace
 
 int run(const RunArguments& arguments) {
-  std::unique_ptr<Program> program = load_program(arguments);
+  std::unique_ptr<runtime::Program> program = load_program(arguments);
   const ir::Function& function = program->function();
   check_memory(function);
   std::vector<HostArray> inputs = gather_inputs(arguments, function);
   std::vector<HostArray> results;
   for (ir::Value value : function.results()) results.emplace_back(value.type());
-  bool index_out_of_range = program->run(inputs, results);
+  std::vector<void*> in, out;
+  for (HostArray& array : inputs) in.push_back(array.bytes.data());
+  for (HostArray& array : results) out.push_back(array.bytes.data());
+  bool index_out_of_range = program->run(in, out);
   for (size_t i = 0; i < results.size(); ++i) {
     write_result(arguments.output, static_cast<int>(i), results[i]);
     std::printf("%s\n", runtime::result_line(function, static_cast<int>(i), results[i]).c_str());

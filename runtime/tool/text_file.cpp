@@ -5,23 +5,20 @@
 #include <mezzo/runtime/tool/commands.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <system_error>
 #include <unistd.h>
+#include <vector>
 
 namespace mezzo::tool {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Close {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 
 [[noreturn]] void fail(const std::string& path, const char* what, int error) {
   throw UserError({}, path + ": cannot " + what + ": " + std::strerror(error));
@@ -30,17 +27,14 @@ struct Close {
 }  // namespace
 
 std::string read_text(const std::string& path) {
-  std::unique_ptr<std::FILE, Close> opened;
-  std::FILE* file = stdin;
   if (path != "-") {
-    opened.reset(std::fopen(path.c_str(), "rb"));
-    file = opened.get();
-    if (!file) fail(path, "read", errno);
+    const std::vector<std::byte> bytes = runtime::read_file(path);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
   std::string text;
   char buffer[1 << 16];
-  while (size_t size = std::fread(buffer, 1, sizeof buffer, file)) text.append(buffer, size);
-  if (std::ferror(file)) fail(path, "read", errno);
+  while (size_t size = std::fread(buffer, 1, sizeof buffer, stdin)) text.append(buffer, size);
+  if (std::ferror(stdin)) fail(path, "read", errno);
   return text;
 }
 

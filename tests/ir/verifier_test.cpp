@@ -365,6 +365,9 @@ TEST_CASE("plans and places must lie inside what they stand for") {
   };
   const std::string head = "@f: %r = kernel @k: ";
   CHECK(found_at("0", "grain = 4, vector = 4") == "");
+  std::string bare = text("0", "grain = 4");
+  bare.erase(bare.find(", places = [0]"), 14);
+  CHECK(found(*parse(bare)) == head + "has no places for its results\n");
   CHECK(found_at("@result0", "grain = 4") == "");
   CHECK(found_at("1048576000", "grain = 4") ==
         head + "place 1048576000 of 16 bytes lies outside the arena of 64\n");

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executables against the interpreter on the module that they were made from.
+#include <mezzo/codegen/llvm/support.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/verdict.h>
+#include <mezzo/passes/pass_manager.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
@@ -214,6 +217,133 @@ TEST_CASE("a wrong number of arguments and missing memory are faults that name t
             .find("parameter 1 (%s) of @f has no memory") != std::string::npos);
   CHECK(message({some, some, some}, {some, some, nullptr, some, nullptr, nullptr})
             .find("result 2 of @f has no memory") != std::string::npos);
+}
+
+constexpr const char* kPlanned =
+    R"(module @m attributes {{rounding = "excess", stage = "planned"}} {{
+  func @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {{arena = 64}} {{
+    %y = kernel @k0 (%x = %x) {{family = "elementwise"{}}} plan {{{}}} : tensor<4xf32> {{
+      %y = exp %x {{word = 1}} : tensor<4xf32>
+      yield %y : tensor<4xf32>
+    }}
+    return %y : tensor<4xf32>
+  }}
+}}
+)";
+
+TEST_CASE("a planned text whose plans or places do not hold is refused before it is bound") {
+  auto error = [](const std::string& places, const std::string& plan) -> std::string {
+    try {
+      compile_text(fmt::format(kPlanned, places, plan), "f", in_memory());
+    } catch (const UserError& refused) {
+      return refused.what();
+    }
+    return "";
+  };
+  const std::string plan = "grain = 4, vector = 4";
+  const std::string head = "error: the module is not valid\n<text>:3: @f: %y = kernel @k0: ";
+  CHECK(error(", places = [0]", plan) == "");
+  CHECK(error(", places = [@result0]", plan) == "");
+  CHECK(error("", plan) == head + "has no places for its results");
+  CHECK(error(", places = []", plan) == head + "has 0 places for 1 results");
+  CHECK(error(", places = [1048576000]", plan) ==
+        head + "place 1048576000 of 16 bytes lies outside the arena of 64");
+  CHECK(error(", places = [@result7]", plan) ==
+        head + "there is no place @result7; @f has 1 results");
+  CHECK(error(", places = [0]", "grain = 4, vector = 3") ==
+        head + "plan: 'vector' must be a power of two up to 1024, not 3");
+}
+
+constexpr const char* kPlannedProduct =
+    R"(module @m attributes {{rounding = "excess", stage = "planned"{}}} {{
+  func @f(%x: tensor<4x6xf32>, %w: tensor<6x8xf32>) -> tensor<4x8xf32> {{
+    %y = kernel @k0 (%x = %x, %w = %w) {{family = "matmul", places = [@result0]}} plan {{{}}} : (tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<4x8xf32> {{
+      %y = matmul %x, %w {{acc = f32, word = 1}} : (tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>
+      yield %y : tensor<4x8xf32>
+    }}
+    return %y : tensor<4x8xf32>
+  }}
+}}
+)";
+
+TEST_CASE("a plan that was read fits shapes and target, or is refused with the reason") {
+  auto error = [](const std::string& target, const std::string& plan) -> std::string {
+    const std::string attribute = target.empty() ? "" : ", target = \"" + target + "\"";
+    try {
+      auto executable =
+          compile_text(fmt::format(kPlannedProduct, attribute, plan), "f", in_memory());
+      Tensors inputs = inputs_for(executable->function(), 8, {});
+      check_close(run_compiled(*executable, inputs), run_interpreted(*executable, inputs));
+    } catch (const UserError& refused) {
+      return refused.message();
+    } catch (const DeviceError& refused) {
+      return refused.what();
+    }
+    return "";
+  };
+  auto plan = [](int mr, int nr, int mc, int nc, int kc, int slices) {
+    return fmt::format("kc = {}, mc = {}, mr = {}, nc = {}, nr = {}, slice_blocks = 1, slices = {}",
+                       kc, mc, mr, nc, nr, slices);
+  };
+  CHECK(error("", plan(4, 4, 4, 8, 8, 1)) == "");
+  CHECK(error("x86-64-v2", plan(2, 8, 4, 8, 8, 1)) == "");
+  const std::string head = "kernel @k0 of @f: plan: ";
+  const std::string tail = "; the target is 'x86-64-v2' with vectors of 16 bytes";
+  CHECK(error("", plan(4, 6, 4, 8, 8, 1)) ==
+        head + "'nr' must be a multiple of the 4 lanes of a vector, not 6" + tail);
+  CHECK(error("", plan(0, 4, 4, 8, 8, 1)) == head + "'mr' must lie in [1, 256], not 0" + tail);
+  CHECK(error("", plan(4, 4, 6, 8, 8, 1)) ==
+        head + "a block of 6x8 does not divide into tiles of 4x4" + tail);
+  CHECK(error("", plan(4, 4, 4, 8, 4, 2)) == head + "'kc' must be a multiple of 8, not 4" + tail);
+  CHECK(error("", plan(4, 4, 4, 8, 8, 17)) == head + "'slices' must lie in [1, 16], not 17" + tail);
+  CHECK(error("sm_90", plan(4, 4, 4, 8, 8, 1))
+            .starts_with("target 'sm_90' is not a processor that this build can run"));
+}
+
+TEST_CASE("a module planned for a level of x86-64 runs on each machine that has it") {
+  const ir::Target native = codegen::native_target();
+  for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+    CAPTURE(name);
+    auto module = ir::parse(mlp_step_text(5, 7, 6));
+    passes::Pipeline pipeline = passes::pipeline_by_name("train");
+    passes::set_target(pipeline, name);
+    passes::PassContext context;
+    passes::run_pipeline(*module, pipeline, {}, context);
+    const bool runs = native.vector_bytes >= ir::target_by_name(name).vector_bytes;
+    try {
+      auto executable = runtime::compile(std::move(module), "step", in_memory());
+      Tensors inputs = inputs_for(executable->function(), 9, kScalars);
+      check_close(run_compiled(*executable, inputs), run_interpreted(*executable, inputs));
+      CHECK(runs);
+    } catch (const DeviceError& refused) {
+      CHECK_FALSE(runs);
+      CHECK(std::string(refused.what()).find("needs avx") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a module is verified before anything in it is followed") {
+  // Made without the parser, which refuses it: the gradient names nothing.
+  auto module = ir::parse(R"(module @m {
+  func @loss(%x: tensor<f32>) -> tensor<f32> {
+    %y = square %x : tensor<f32>
+    return %y : tensor<f32>
+  }
+  func @step(%x: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+    %l, %d = gradient %x {func = @loss, wrt = [0]} : tensor<f32> -> (tensor<f32>, tensor<f32>)
+    return %l, %d : (tensor<f32>, tensor<f32>)
+  }
+}
+)");
+  module->function("step")->body().begin()->attrs().erase("func");
+  std::string error;
+  try {
+    runtime::compile(std::move(module), "step", in_memory());
+  } catch (const UserError& refused) {
+    error = refused.what();
+  }
+  CHECK(error.find("the module is not valid\n") != std::string::npos);
+  CHECK(error.find("gradient: attribute 'func' is missing") != std::string::npos);
 }
 
 TEST_CASE("launches are described by name, family, operations, types and tasks") {

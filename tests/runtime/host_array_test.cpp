@@ -3,6 +3,7 @@
 #include <mezzo/runtime/host_array.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/runtime/array.h>
 
 #include <doctest/doctest.h>
 
@@ -90,5 +91,8 @@ TEST_CASE("a view must have the size of the elements") {
   CHECK(array.view<uint16_t>()[0] == 0x3c00);
   CHECK(array.view<uint16_t>().size() == 2);
   CHECK_THROWS_AS(array.view<float>(), mezzo::InternalError);
-  CHECK_THROWS_AS(HostArray({DType::F16, {2}}, std::vector<double>{1}), mezzo::InternalError);
+  CHECK_THROWS_WITH_AS(HostArray({DType::F16, {2}}, std::vector<double>{1}),
+                       "error: an array tensor<2xf16> has 2 elements, not 1", mezzo::UserError);
+  CHECK_THROWS_WITH_AS(mezzo::Array({2, 2}, {1, 2, 3}),
+                       "error: an array tensor<2x2xf32> has 4 elements, not 3", mezzo::UserError);
 }

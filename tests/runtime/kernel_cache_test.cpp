@@ -17,6 +17,7 @@
 #include <runtime/temporary_folder.h>
 #include <string>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -190,6 +191,24 @@ TEST_CASE("a cache path that is a file is one warning and no cache") {
                                    "be written");
   }
   CHECK(mezzo::test::read_text(folder / "file") == "x");
+}
+
+TEST_CASE("a pipe in the place of an entry is one warning and no wait") {
+  TemporaryFolder folder;
+  Warnings warnings;
+  const fs::path entry = folder / (key_of(1) + ".bin");
+  REQUIRE(::mkfifo(entry.c_str(), 0600) == 0);
+  DiskCache cache(folder.path());
+  std::string reason;
+  CHECK_FALSE(cache.find(key_of(1), &reason).has_value());
+  CHECK(reason == entry.string() + ": cannot read: it is a pipe, not a file");
+  CHECK(warnings.lines == std::vector<std::string>{"kernels are not kept on disk: " + reason +
+                                                   "; set MEZZO_CACHE_DIR to a folder that can be "
+                                                   "written"});
+  mezzo::test::write_text(folder / (key_of(1) + ".txt"), "words");
+  CHECK(cache.entries().empty());
+  CHECK(cache.clear() == 0);
+  CHECK(fs::exists(entry));
 }
 
 TEST_CASE("an empty folder name means no cache and no warning") {

@@ -9,6 +9,7 @@
 
 #include <runtime/temporary_folder.h>
 #include <string>
+#include <sys/stat.h>
 #include <vector>
 
 using mezzo::ir::DType;
@@ -151,9 +152,14 @@ TEST_CASE("a malformed header is an error that names its byte") {
         "shape 4611686018427387904x4 has more than 2^59 elements");
   CHECK(error_of(npy(header("'<f8'", "(99999999999999999999,)"), "")) ==
         "malformed header: a length in 'shape' is not a number");
+  std::string longer = header("'<f4'", "(1,)");
+  CHECK(error_of(npy(longer + "  \n", "abcd")) == "no error");
+  longer.back() = 'x';
+  CHECK(error_of(npy(longer, "abcd")) ==
+        "malformed header: text behind the '}', at its byte " + std::to_string(longer.size() - 1));
 }
 
-TEST_CASE("a missing file and a folder say so") {
+TEST_CASE("a missing file, a folder, a pipe and a device say so") {
   TemporaryFolder folder;
   CHECK_THROWS_WITH_AS(
       read_npy(folder / "no.npy"),
@@ -164,6 +170,15 @@ TEST_CASE("a missing file and a folder say so") {
       read_npy(folder.path()),
       ("error: " + folder.path().string() + ": cannot read: Is a directory").c_str(),
       mezzo::UserError);
+  // Nobody writes into it: to open it for reading would wait forever.
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH_AS(
+      read_npy(folder / "pipe"),
+      ("error: " + (folder / "pipe").string() + ": cannot read: it is a pipe, not a file").c_str(),
+      mezzo::UserError);
+  CHECK_THROWS_WITH_AS(read_npy("/dev/zero"),
+                       "error: /dev/zero: cannot read: it is a device, not a file",
+                       mezzo::UserError);
   CHECK_THROWS_WITH_AS(
       write_npy(folder / "no/a.npy", HostArray()),
       ("error: " + (folder / "no/a.npy").string() + ": cannot write: No such file or directory")

@@ -111,6 +111,50 @@ TEST_CASE("a run inside a task keeps to its own thread and number") {
   CHECK(inner_tasks == 30);
 }
 
+TEST_CASE("pools that call each other in a circle run on and keep to thread and number") {
+  ThreadPool a(3), b(2);
+  std::atomic<int> wrong{0}, tasks{0};
+  const auto circle = [&](ThreadPool& outer, ThreadPool& middle) {
+    for (int round = 0; round < 100; ++round)
+      outer.run(3, [&](int64_t, int64_t, int number) {
+        const std::thread::id self = std::this_thread::get_id();
+        middle.run(5, [&](int64_t first, int64_t last, int in_middle) {
+          if (first != 0 || last != 5 || in_middle != 0) ++wrong;
+          outer.run(7, [&](int64_t from, int64_t to, int again) {
+            if (again != number || std::this_thread::get_id() != self) ++wrong;
+            tasks += static_cast<int>(to - from);
+          });
+        });
+      });
+  };
+  circle(a, b);
+  CHECK(tasks == 100 * 3 * 7);
+  // From both ends at once: neither holds its turn while it waits for the other's.
+  std::thread other([&] { circle(b, a); });
+  circle(a, b);
+  other.join();
+  CHECK(tasks == 2 * 100 * 3 * 7 + 100 * 2 * 7);
+  CHECK(wrong == 0);
+  // An exception in the middle leaves the thread outside again.
+  CHECK_THROWS_WITH_AS(
+      a.run(1,
+            [&](int64_t, int64_t, int) {
+              b.run(1, [](int64_t, int64_t, int) { throw std::runtime_error("inner"); });
+            }),
+      "inner", std::runtime_error);
+  CHECK(ranges_of(b, 2)[1].first == 1);
+}
+
+TEST_CASE("a number of threads that no pool can have is an error of the caller") {
+  for (int threads : {-1, 1025, 5000})
+    CHECK_THROWS_WITH_AS(mezzo::runtime::shared_thread_pool(threads),
+                         ("error: threads: " + std::to_string(threads) +
+                          " is not a number from 1 to 1024\nnote: 0 is the default of the machine")
+                             .c_str(),
+                         mezzo::UserError);
+  CHECK(mezzo::runtime::shared_thread_pool(2)->threads() == 2);
+}
+
 TEST_CASE("many short jobs of changing width see the data of the job before") {
   ThreadPool pool(4);
   std::vector<int64_t> data(257, 0);

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <tool/command.h>
 #include <unistd.h>
 
@@ -50,6 +51,10 @@ TEST_CASE("a module file that cannot be read is named with the reason") {
           "empty.mz:1:1: error: expected 'module', not the end of the text\n\n^\n");
     CHECK(refused(mezzo, command + "m.mz/x") == "error: m.mz/x: cannot read: Not a directory\n");
   }
+  REQUIRE(::mkfifo(mezzo.path("pipe.mz").c_str(), 0600) == 0);
+  CHECK(refused(mezzo, "opt pipe.mz") == "error: pipe.mz: cannot read: it is a pipe, not a file\n");
+  CHECK(refused(mezzo, "run --random-inputs=1 /dev/zero") ==
+        "error: /dev/zero: cannot read: it is a device, not a file\n");
   if (::geteuid() == 0) return;  // root reads everything
   std::filesystem::permissions(mezzo.path("m.mz"), std::filesystem::perms::none);
   CHECK(refused(mezzo, "opt m.mz") == "error: m.mz: cannot read: Permission denied\n");
@@ -143,8 +148,13 @@ TEST_CASE("numbers that are none are refused") {
   Tool mezzo;
   mezzo.write("m.mz", kDouble);
   CHECK(contains(refused(mezzo, "run m.mz --random-inputs=-1"),
-                 "error: --random-inputs: '-1' is not a number from 0\n"));
+                 "error: --random-inputs: '-1' is not a number from 0 to 9223372036854775807\n"));
   CHECK(contains(refused(mezzo, "run m.mz --random-inputs=1e3"), "'1e3' is not a number from 0"));
+  CHECK(contains(refused(mezzo, "run m.mz --random-inputs=9223372036854775808"),
+                 "'9223372036854775808' is not a number from 0"));
+  CHECK(contains(refused(mezzo, "run m.mz --random-inputs=99999999999999999999999"),
+                 "'99999999999999999999999' is not a number from 0"));
+  CHECK(mezzo("run m.mz --random-inputs=9223372036854775807").status == 0);
   CHECK(contains(refused(mezzo, "run m.mz --random-inputs=1 --threads=0"), "error: --threads: "));
   mezzo.environment = "MEZZO_THREADS=many";
   CHECK(contains(refused(mezzo, "run m.mz --random-inputs=1"),

@@ -61,7 +61,20 @@ TEST_CASE("grad refuses what it cannot differentiate") {
   refused("--wrt=z", "has no parameter 'z'");
   refused("--func=g --wrt=x", "there is no function @g");
   refused("--wrt=x --loss-scale=0", "must be positive and finite");
+  refused("--wrt=x --loss-scale=3",
+          "error: grad: the loss scale must be a power of two, so that it changes no gradient, not "
+          "3\nnote: 2 is the next below\n");
   refused("", "--wrt");
+  mezzo.write("m.mz", R"(module @m {
+  func @f(%x: tensor<3xf32>, %n: tensor<3xi32>) -> tensor<f32> {
+    %l = sum %x {axes = [0]} : tensor<3xf32> -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
+)");
+  refused("--wrt=x,n",
+          "error: grad: parameter 'n' of @f is tensor<3xi32>, gradients are taken for floats "
+          "only\n");
   mezzo.write("m.mz", "module @m {");
   refused("--wrt=x", "m.mz:1:");
 }

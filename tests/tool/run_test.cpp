@@ -146,6 +146,142 @@ TEST_CASE("policy, rounding, threads and passes reach the compiler") {
   CHECK(mezzo("run --help").status == 0);
 }
 
+/// A loss and a step that asks for its gradient, with one parameter that nothing depends on.
+constexpr const char* kStep = R"(module @m {
+  func @loss(%x: tensor<4x4xf32>, %w: tensor<4x4xf32> {param = true}, %u: tensor<2xf32> {param = true}) -> tensor<f32> {
+    %y = matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %l = mean %y {axes = [0, 1]} : tensor<4x4xf32> -> tensor<f32>
+    return %l : tensor<f32>
+  }
+  func @step(%x: tensor<4x4xf32>, %w: tensor<4x4xf32> {param = true}, %u: tensor<2xf32> {param = true}, %lr: tensor<f32> {state = true}) -> (tensor<f32>, tensor<4x4xf32> {updates = %w}) {
+    %l, %d = gradient %x, %w, %u {func = @loss, wrt = [1]} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<2xf32>) -> (tensor<f32>, tensor<4x4xf32>)
+    %n = sgd %w, %d, %lr : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+    return %l, %n : (tensor<f32>, tensor<4x4xf32>)
+  }
+}
+)";
+
+/// `0 %l: tensor<f32>` of every line.
+std::string signature(const std::string& out) {
+  std::string text;
+  for (size_t at = 0; at < out.size(); at = out.find('\n', at) + 1)
+    text += out.substr(at, out.find(" min", at) - at) + "\n";
+  return text;
+}
+
+TEST_CASE("both devices run one function of several, whatever the others hold") {
+  Tool mezzo;
+  mezzo.write("m.mz", kStep);
+  for (const char* policy : {"", " --policy=mixed_float16", " --policy=float32"})
+    for (const char* function : {"loss", "step"}) {
+      CAPTURE(policy);
+      CAPTURE(function);
+      const std::string command =
+          std::string("run m.mz --random-inputs=1 --func=") + function + policy;
+      Finished cpu = mezzo(command), interpreter = mezzo(command + " --device=interp");
+      CAPTURE(interpreter.err);
+      REQUIRE(cpu.status == 0);
+      REQUIRE(interpreter.status == 0);
+      CHECK(signature(cpu.out) == signature(interpreter.out));
+      CHECK(cpu.err == interpreter.err);
+    }
+  CHECK(signature(mezzo("run m.mz --random-inputs=1 --func=step --device=interp").out) ==
+        "0 %l: tensor<f32>\n1 %v: tensor<i32>\n2 %w': tensor<4x4xf32>\n3 %scale': tensor<f32>\n"
+        "4 %clean': tensor<i32>\n");
+}
+
+TEST_CASE("a policy, a rounding or threads that can have no effect are refused") {
+  Tool mezzo;
+  mezzo.write("m.mz", kStep);
+  REQUIRE(mezzo("opt m.mz --pipeline=train --policy=mixed_float16 -o p.mz").status == 0);
+  auto refused = [&](const std::string& arguments, const std::string& text) {
+    for (const char* device : {"cpu", "interp"}) {
+      Finished run =
+          mezzo("run p.mz --func=step --random-inputs=1 " + arguments + " --device=" + device);
+      CHECK(run.status == 2);
+      CHECK(run.out == "");
+      CHECK(run.err == text);
+    }
+  };
+  refused("--policy=float32",
+          "error: policy 'float32' comes too late: the module has stage planned, its types are "
+          "those of 'mixed_float16'\n"
+          "note: a policy decides the types of a module up to stage differentiated\n");
+  refused("--rounding=as-written",
+          "error: rounding 'as-written' comes too late: the module has stage planned and is "
+          "rounded 'excess'\nnote: a rounding is chosen where kernels are fused\n");
+  refused("--rounding=exces",
+          "error: unknown rounding 'exces'; did you mean 'excess'?\n"
+          "note: roundings are excess and as-written\n");
+  Finished same = mezzo(
+      "run p.mz --func=step --random-inputs=1 --policy=mixed_float16 "
+      "--rounding=excess --threads=2");
+  CHECK(same.err == "");
+  CHECK(same.status == 0);
+
+  const std::string interpreted = "run m.mz --func=step --random-inputs=1 --device=interp ";
+  CHECK(mezzo(interpreted + "--rounding=excess").err ==
+        "error: rounding 'excess' is a matter of kernels, and the interpreter runs the module "
+        "without them\n"
+        "note: run it compiled, or give passes that fuse and round: ... fuse, round-mode\n");
+  CHECK(mezzo(interpreted + "--rounding=as-written --threads=1").status == 0);
+  CHECK(mezzo(interpreted + "--threads=2").err ==
+        "error: --threads=2: the interpreter runs on one thread\n"
+        "note: leave it out, or run with --device=cpu\n");
+  // Passes of one's own come first; the policy still has its say.
+  Finished after = mezzo(interpreted + "--passes=canonicalize --policy=mixed_float16");
+  CHECK(after.status == 0);
+  CHECK(after.out == mezzo(interpreted + "--policy=mixed_float16").out);
+}
+
+TEST_CASE("a pipeline that MEZZO_DEBUG stops early is told as what it is") {
+  Tool mezzo;
+  mezzo.write("m.mz", kStep);
+  mezzo.environment = "MEZZO_DEBUG=stop-after=2";
+  const std::string run = "run m.mz --func=step --random-inputs=1 --device=";
+  const std::string head = "error: MEZZO_DEBUG: with 'stop-after=2' ";
+  const std::string note = "\nnote: `mezzo opt` prints a module that does not run\n";
+  CHECK(mezzo(run + "cpu").err ==
+        head + "the module stays at stage traced, which does not run" + note);
+  CHECK(mezzo(run + "interp").err == head + "@step keeps a gradient, which does not run" + note);
+}
+
+TEST_CASE("a parameter that nothing depends on is told once, on both devices") {
+  Tool mezzo;
+  std::string text = kStep;
+  auto replace = [&](const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  replace("{updates = %w}) {", "{updates = %w}, tensor<2xf32> {updates = %u}) {");
+  replace("%l, %d = gradient", "%l, %d, %e = gradient");
+  replace("wrt = [1]", "wrt = [1, 2]");
+  replace("-> (tensor<f32>, tensor<4x4xf32>)\n",
+          "-> (tensor<f32>, tensor<4x4xf32>, tensor<2xf32>)\n");
+  replace(
+      "    return %l, %n : (tensor<f32>, tensor<4x4xf32>)",
+      "    %v = sgd %u, %e, %lr : (tensor<2xf32>, tensor<2xf32>, tensor<f32>) -> tensor<2xf32>\n"
+      "    return %l, %n, %v : (tensor<f32>, tensor<4x4xf32>, tensor<2xf32>)");
+  mezzo.write("m.mz", text);
+  for (const char* device : {"cpu", "interp"}) {
+    Finished run = mezzo(std::string("run m.mz --func=step --random-inputs=1 --device=") + device);
+    REQUIRE(run.status == 0);
+    CHECK(run.err ==
+          "m.mz:8: warning: 'u' has no path to the loss: its gradient is 0 and optimizers leave it "
+          "as it is [no-gradient]\n"
+          "note: use it in the loss, or leave it out of what is differentiated\n");
+  }
+}
+
+TEST_CASE("a module planned without a target runs") {
+  Tool mezzo;
+  mezzo.write("m.mz", kStep);
+  REQUIRE(mezzo("opt m.mz --pipeline=train -o none.mz").status == 0);
+  REQUIRE(mezzo("opt m.mz --pipeline=train --target=native -o native.mz").status == 0);
+  Finished none = mezzo("run none.mz --func=step --random-inputs=1");
+  CHECK(none.err == "");
+  CHECK(signature(none.out) == signature(mezzo("run native.mz --func=step --random-inputs=1").out));
+}
+
 TEST_CASE("MEZZO_DEBUG shows launches, cache, times and code") {
   Tool mezzo;
   mezzo.write("m.mz", kScale);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mezzo/runtime/plan_check.h>
+
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/matmul_plan.h>
+#include <mezzo/ir/plan.h>
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace mezzo::runtime {
+
+namespace {
+
+/// Far above what `plan-kernels` chooses; code and memory grow with these, and no product of two
+/// overflows.
+constexpr int64_t kMostTile = 256, kMostBlock = int64_t{1} << 24, kMostSlices = 16;
+
+std::string unfit_product(const ir::Op& kernel, const ir::Target& target) {
+  const ir::MatmulSpec spec = ir::matmul_spec(kernel);
+  if (spec.m == 0 || spec.n == 0 || spec.k == 0 || spec.batch == 0) return "";  // no product
+  const ir::Plan plan = ir::Plan::from(kernel.plan());
+  const int64_t lanes = target.lanes(spec.acc == ir::DType::F64 ? 8 : 4);
+  struct Range {
+    const char* name;
+    int64_t value, least, most;
+  };
+  const Range ranges[] = {{"mr", plan.mr, 1, kMostTile},
+                          {"nr", plan.nr, lanes, kMostTile},
+                          {"mc", plan.mc, 1, kMostBlock},
+                          {"nc", plan.nc, 1, kMostBlock},
+                          {"kc", plan.kc, 1, kMostBlock},
+                          {"slices", plan.slices, 1, kMostSlices},
+                          {"slice_blocks", plan.slice_blocks, 1, kMostBlock},
+                          {"run_blocks", plan.run_blocks, 0, kMostBlock}};
+  for (const Range& range : ranges)
+    if (range.value < range.least || range.value > range.most)
+      return fmt::format("'{}' must lie in [{}, {}], not {}", range.name, range.least, range.most,
+                         range.value);
+  if (plan.nr % lanes != 0)
+    return fmt::format("'nr' must be a multiple of the {} lanes of a vector, not {}", lanes,
+                       plan.nr);
+  if (plan.mc % plan.mr != 0 || plan.nc % plan.nr != 0)
+    return fmt::format("a block of {}x{} does not divide into tiles of {}x{}", plan.mc, plan.nc,
+                       plan.mr, plan.nr);
+  const int64_t unit = spec.bf16_pairs ? 16 : 8;  // steps that packing transposes at a time
+  if (plan.kc % unit != 0)
+    return fmt::format("'kc' must be a multiple of {}, not {}", unit, plan.kc);
+  if (spec.k_blocks() * plan.kc < spec.k)
+    return fmt::format("{} blocks of {} steps do not cover k = {}", spec.k_blocks(), plan.kc,
+                       spec.k);
+  const bool narrow = spec.a_type == ir::DType::BF16 && spec.b_type == ir::DType::BF16;
+  if (spec.bf16_pairs && !(narrow && target.avx512bf16))
+    return "'pairs' needs operands of bf16 and a processor with AVX512-BF16";
+  return "";
+}
+
+std::string unfit(const ir::Op& kernel, const ir::Target& target) {
+  if (ir::family_of(kernel) == ir::Family::Matmul) return unfit_product(kernel, target);
+  const ir::Plan plan = ir::Plan::from(kernel.plan());
+  if (plan.vector < 1) return fmt::format("'vector' must be positive, not {}", plan.vector);
+  if (plan.grain < 1) return fmt::format("'grain' must be positive, not {}", plan.grain);
+  return "";
+}
+
+}  // namespace
+
+void check_plans(const ir::Function& function, const ir::Target& target) {
+  for (const ir::Op& op : function.body()) {
+    if (op.kind() != ir::OpKind::Kernel) continue;
+    const std::string what = unfit(op, target);
+    if (what.empty()) continue;
+    throw UserError(
+        op.location(),
+        fmt::format("kernel @{} of @{}: plan: {}; the target is '{}' with vectors of "
+                    "{} bytes",
+                    op.kernel_name(), function.name(), what, target.name, target.vector_bytes),
+        "plan it again: `mezzo opt` from an earlier stage, --target=native");
+  }
+}
+
+}  // namespace mezzo::runtime
