@@ -42,6 +42,7 @@ struct TrainerOptions {
 /// What one step did.
 struct StepResult {
   double loss = 0;
+  /// Accuracy over the labels that are not ignored; NaN without classes.
   double metric = 0;
   /// False: skipped; every parameter and state kept its bits.
   bool taken = true;
@@ -55,7 +56,8 @@ struct StepResult {
 
 struct EpochReport {
   int64_t epoch = 0;
-  /// Means over taken steps with a finite loss.
+  /// Means over the samples, without ignored labels, of taken steps with a finite loss. An accuracy
+  /// is NaN where the loss has no classes or every label is ignored, a loss where no step counts.
   double loss = 0, accuracy = 0;
   double scale = 1;
   int64_t steps = 0, skipped = 0, nonfinite_losses = 0;
@@ -74,7 +76,9 @@ struct FitOptions {
 };
 
 struct Evaluation {
+  /// Mean over the samples, without ignored labels; 0 when all are ignored.
   double loss = 0;
+  /// NaN where the loss has no classes or every label is ignored.
   double accuracy = 0;
 };
 

@@ -22,6 +22,62 @@ std::string key_of(const ir::Type& inputs, const ir::Type& targets) {
   return to_string(inputs) + to_string(targets);
 }
 
+int64_t samples_of(const ir::Type& type) { return type.rank() ? type.shape[0] : 1; }
+
+/// How much a batch counts in means over batches.
+struct Weight {
+  double loss = 0;                 // of its mean loss
+  double labels = 0, counted = 0;  // all, and those that are not ignored
+};
+
+/// The weight of the first `samples` samples of the batch that stands in `built`.
+Weight weigh(const TrainerState::Built& built, int64_t samples) {
+  const ir::Type& type = built.targets.type;
+  int64_t labels = type.elements() / std::max<int64_t>(1, samples_of(type)) * samples;
+  Weight weight{static_cast<double>(samples), static_cast<double>(labels),
+                static_cast<double>(labels)};
+  const std::vector<LabelRange>& ranges = built.traced.labels;
+  if (ranges.empty()) return weight;
+  for (int64_t i = 0; i < labels; ++i)
+    if (built.targets.as_integer(i) == ranges[0].ignore_index) --weight.counted;
+  if (ranges[0].mean) weight.loss = weight.counted;
+  return weight;
+}
+
+/// Means over batches.
+class Means {
+ public:
+  /// `share`: of all labels of the batch, those that were hit.
+  void add(const Weight& weight, double loss, double share) {
+    any_ = true;
+    weight_ += weight.loss;
+    if (weight.loss > 0) loss_ += weight.loss * loss;
+    counted_ += weight.counted;
+    hits_ += hits(weight, share);
+  }
+  /// NaN without a batch, 0 when all labels are ignored.
+  double loss() const { return !any_ ? std::nan("") : weight_ > 0 ? loss_ / weight_ : 0; }
+  /// NaN when nothing counts.
+  double accuracy() const { return counted_ > 0 ? hits_ / counted_ : std::nan(""); }
+
+  static double accuracy(const Weight& weight, double share) {
+    return weight.counted > 0 ? hits(weight, share) / weight.counted : std::nan("");
+  }
+
+ private:
+  static double hits(const Weight& weight, double share) {
+    return std::round(share * weight.labels);
+  }
+
+  bool any_ = false;
+  double weight_ = 0, loss_ = 0, counted_ = 0, hits_ = 0;
+};
+
+/// The mean of hits that a program gave; NaN when the loss has no classes.
+double share_of_hits(const TrainerState::Built& built) {
+  return built.traced.has_metric ? built.results[1].item() : std::nan("");
+}
+
 }  // namespace
 
 TrainerState::TrainerState(TrainingDescription described) : description(std::move(described)) {
@@ -195,7 +251,8 @@ StepResult TrainerState::run_step(Built& built) {
   int32_t verdict = static_cast<int32_t>(built.results.back().as_integer(0));
   StepResult result;
   result.loss = built.results[0].item();
-  if (built.traced.has_metric) result.metric = built.results[1].item();
+  result.metric =
+      Means::accuracy(weigh(built, samples_of(built.targets.type)), share_of_hits(built));
   result.taken = ir::is_taken(verdict);
   result.scale = scale();
   result.verdict = ir::to_string(ir::verdict_code(verdict));
@@ -224,10 +281,21 @@ void TrainerState::judge(const Built& built, int32_t verdict, double scale_befor
                    result.scale);
 }
 
-std::pair<double, double> TrainerState::run_loss(Built& built) {
-  run(built);
-  return {built.results[0].item(), built.traced.has_metric ? built.results[1].item() : 0};
+namespace {
+
+/// `loss 0.4100  accuracy 85.00 %  validation loss 0.4300  accuracy 84.00 %  scale 1  skipped 0`.
+std::string describe(const EpochReport& report, bool validated) {
+  auto means = [](double loss, double accuracy) {
+    return fmt::format("loss {:.4f}  ", loss) +
+           (std::isnan(accuracy) ? "" : fmt::format("accuracy {:.2f} %  ", 100 * accuracy));
+  };
+  return means(report.loss, report.accuracy) +
+         (validated ? "validation " + means(report.validation_loss, report.validation_accuracy)
+                    : "") +
+         fmt::format("scale {}  skipped {}", report.scale, report.skipped);
 }
+
+}  // namespace
 
 EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& options,
                                     int64_t epochs) {
@@ -248,7 +316,7 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
   auto start = std::chrono::steady_clock::now();
   std::optional<runtime::Progress> progress;
   if (options.progress) progress.emplace(fmt::format("epoch {}/{}", report.epoch, epochs), steps);
-  double samples = 0, loss = 0, metric = 0;
+  Means means;
   for (int64_t step = 0; step < steps; ++step) {
     int64_t first = step * batch, count = std::min(batch, size - first);
     Built& built = step_program(batch_type(data.inputs, count), batch_type(data.targets, count));
@@ -261,15 +329,12 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
     } else if (!std::isfinite(result.loss)) {
       ++report.nonfinite_losses;
     } else {
-      samples += static_cast<double>(count);
-      loss += static_cast<double>(count) * result.loss;
-      metric += static_cast<double>(count) * result.metric;
+      means.add(weigh(built, count), result.loss, share_of_hits(built));
     }
-    if (progress && samples > 0)
-      progress->update(step + 1, fmt::format("loss {:.4f}", loss / samples));
+    if (progress) progress->update(step + 1, fmt::format("loss {:.4f}", means.loss()));
   }
-  report.loss = samples > 0 ? loss / samples : std::nan("");
-  report.accuracy = samples > 0 ? metric / samples : 0;
+  report.loss = means.loss();
+  report.accuracy = means.accuracy();
   report.scale = scale();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.validation) {
@@ -277,20 +342,14 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
     report.validation_loss = evaluation.loss;
     report.validation_accuracy = evaluation.accuracy;
   }
-  if (progress)
-    progress->finish(fmt::format(
-        "loss {:.4f}  accuracy {:.2f} %{}  scale {}  skipped {}", report.loss,
-        100 * report.accuracy,
-        options.validation ? fmt::format("  validation {:.2f} %", 100 * report.validation_accuracy)
-                           : "",
-        report.scale, report.skipped));
+  if (progress) progress->finish(describe(report, options.validation.has_value()));
   return report;
 }
 
 Evaluation TrainerState::evaluate(const Dataset& data) {
   batch_types(data);  // checks
   int64_t size = data.size(), batch = std::min(description.options.batch, size);
-  Evaluation total;
+  Means means;
   for (int64_t first = 0; first < size; first += batch) {
     int64_t count = std::min(batch, size - first);
     Built& built = evaluation_program(data, count);
@@ -301,102 +360,10 @@ Evaluation TrainerState::evaluate(const Dataset& data) {
       rows[i] = std::min(first + static_cast<int64_t>(i), first + count - 1);
     gather_rows(data.inputs, rows, built.inputs);
     gather_rows(data.targets, rows, built.targets);
-    auto [loss, metric] = run_loss(built);
-    total.loss += loss * static_cast<double>(count);
-    total.accuracy += metric * static_cast<double>(count);
+    run(built);
+    means.add(weigh(built, count), built.results[0].item(), share_of_hits(built));
   }
-  total.loss /= static_cast<double>(size);
-  total.accuracy /= static_cast<double>(size);
-  return total;
+  return {means.loss(), means.accuracy()};
 }
 
 }  // namespace mezzo::detail
-
-namespace mezzo {
-
-Trainer::Trainer(detail::TrainingDescription description)
-    : state_(std::make_unique<detail::TrainerState>(std::move(description))) {}
-Trainer::~Trainer() = default;
-Trainer::Trainer(Trainer&&) noexcept = default;
-
-std::vector<EpochReport> Trainer::fit(const Dataset& data, FitOptions options) {
-  std::vector<EpochReport> reports;
-  int64_t last = state_->epoch + options.epochs;
-  for (int64_t i = 0; i < options.epochs; ++i) {
-    reports.push_back(state_->run_epoch(data, options, last));
-    if (options.on_epoch) options.on_epoch(reports.back());
-  }
-  return reports;
-}
-
-StepResult Trainer::step(const Array& inputs, const Array& targets) {
-  inputs.check_size();
-  targets.check_size();
-  detail::TrainerState::Built& built = state_->step_program(inputs.type, targets.type);
-  MEZZO_CHECK(built.inputs.type == inputs.type && built.targets.type == targets.type,
-              "the compiled step takes other types than the traced one");
-  built.inputs.bytes = inputs.bytes;
-  built.targets.bytes = targets.bytes;
-  return state_->run_step(built);
-}
-
-Evaluation Trainer::evaluate(const Dataset& data) { return state_->evaluate(data); }
-
-void Trainer::compile(const Dataset& data) {
-  auto [inputs, targets] = state_->batch_types(data);
-  state_->step_program(inputs, targets);
-}
-
-namespace {
-
-const detail::TrainerState::Built& compiled(const detail::TrainerState& state) {
-  if (!state.main)
-    throw UserError(state.description.location, "the trainer has not compiled anything yet",
-                    "call fit, step or compile first");
-  return *state.main;
-}
-
-}  // namespace
-
-std::string Trainer::summary() const {
-  return detail::layer_table(compiled(*state_).traced, state_->description.options.policy);
-}
-std::string Trainer::ir() const { return compiled(*state_).text; }
-const runtime::CompileReport& Trainer::compile_report() const {
-  return compiled(*state_).program->report;
-}
-
-double Trainer::scale() const { return state_->scale(); }
-
-void Trainer::set_learning_rate(double rate) {
-  auto found = state_->states.find(compiled(*state_).traced.rate_name);
-  if (found == state_->states.end())
-    throw UserError(state_->description.location, "set_learning_rate: the rate follows a schedule",
-                    "give the optimizer a number to change it by hand");
-  found->second.set(0, rate);
-}
-
-int64_t Trainer::taken_steps() const { return state_->taken; }
-int64_t Trainer::skipped_steps() const { return state_->skipped; }
-
-std::vector<std::string> Trainer::state_names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, array] : state_->states) names.push_back(name);
-  return names;
-}
-
-const Array& Trainer::state(const std::string& name) const {
-  auto found = state_->states.find(name);
-  if (found == state_->states.end())
-    throw UserError({}, "there is no state '" + name + "'" + ir::did_you_mean(name, state_names()));
-  return found->second;
-}
-
-int64_t Trainer::parameter_count() const {
-  int64_t count = 0;
-  for (const auto& parameter : compiled(*state_).traced.parameters)
-    count += parameter->shape.elements();
-  return count;
-}
-
-}  // namespace mezzo

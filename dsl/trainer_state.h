@@ -47,8 +47,6 @@ class TrainerState {
 
   /// Runs a step on the batch that stands in `built`; throws UserError as Trainer::fit does.
   StepResult run_step(Built& built);
-  /// Loss and metric of the batch that stands in `built`.
-  std::pair<double, double> run_loss(Built& built);
 
   EpochReport run_epoch(const Dataset& data, const FitOptions& options, int64_t epochs);
   Evaluation evaluate(const Dataset& data);

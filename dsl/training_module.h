@@ -11,9 +11,10 @@
 
 namespace mezzo::detail {
 
-/// Labels that must lie in [0, classes).
+/// Labels that must lie in [0, classes) or be ignored.
 struct LabelRange {
   int64_t classes = 0, ignore_index = -100;
+  bool mean = true;  // their loss is a mean over those that are not ignored
   ir::Location location;
 };
 
@@ -27,7 +28,7 @@ struct TrainingModule {
   std::string rate_name, rng_name;
   int traced_parameters = 0;  // of @step: what passes add stands behind
   int own_results = 0;        // loss and metrics; the verdict stands behind them
-  bool has_metric = false;
+  bool has_metric = false;    // the share of all labels that were hit; those ignored never are
   /// Parameter that says how many samples of a batch count; empty when all do.
   std::string count_name;
   std::vector<LabelRange> labels;

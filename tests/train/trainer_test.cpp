@@ -181,6 +181,20 @@ TEST_CASE("a parameter that is not finite is an error at once") {
   CHECK(text.find("parameter 'hidden.weight' holds nan at element 3") != std::string::npos);
 }
 
+TEST_CASE("a loss without classes has no accuracy") {
+  nn::Dense layer{2, 1, {.name = "layer"}};
+  Trainer trainer(layer, losses::mse, optim::SGD{}, options());
+  Dataset data = points(20);
+  data.targets = Array(ir::Type(f32, {20, 1}));
+  EpochReport report = trainer.fit(data, {.validation = data, .progress = false})[0];
+  CHECK(report.loss > 0);
+  CHECK(std::isnan(report.accuracy));
+  CHECK(report.validation_loss > 0);
+  CHECK(std::isnan(report.validation_accuracy));
+  CHECK(std::isnan(trainer.evaluate(data).accuracy));
+  CHECK(std::isnan(trainer.step(data.inputs, data.targets).metric));
+}
+
 TEST_CASE("the rate may be set between steps, not under a schedule") {
   Mlp model;
   Trainer trainer(model, losses::cross_entropy, optim::SGD{.learning_rate = 0.1}, options());
