@@ -75,22 +75,33 @@ data::Split data::fashion_mnist(std::string folder) {
 namespace detail {
 
 ir::Type batch_type(const Array& array, int64_t count) {
-  return {array.dtype() == u8 ? f32 : array.dtype(), array.shape().with(0, count)};
+  return {array.dtype(), array.shape().with(0, count)};
+}
+
+ir::Type input_type(const Array& inputs, int64_t count) {
+  ir::Type type = batch_type(inputs, count);
+  return type.dtype == u8 ? type.with(f32) : type;
+}
+
+void scale_pixels(std::span<const uint8_t> pixels, std::span<float> numbers) {
+  static const std::array<float, 256> kPixels = [] {
+    std::array<float, 256> values{};
+    for (size_t i = 0; i < 256; ++i) values[i] = static_cast<float>(static_cast<double>(i) / 255);
+    return values;
+  }();
+  for (size_t i = 0; i < pixels.size(); ++i) numbers[i] = kPixels[pixels[i]];
 }
 
 void gather_rows(const Array& array, std::span<const int64_t> rows, Array& batch) {
-  static const std::array<float, 256> kPixels = [] {
-    std::array<float, 256> pixels{};
-    for (size_t i = 0; i < 256; ++i) pixels[i] = static_cast<float>(static_cast<double>(i) / 255);
-    return pixels;
-  }();
+  bool scaled = array.dtype() == u8 && batch.dtype() == f32;
+  MEZZO_CHECK(scaled || array.dtype() == batch.dtype(), "samples of another type than the batch");
   size_t bytes = array.bytes.size() / static_cast<size_t>(std::max<int64_t>(1, array.shape()[0]));
   std::byte* out = batch.bytes.data();
   for (int64_t row : rows) {
     const std::byte* in = array.bytes.data() + static_cast<size_t>(row) * bytes;
-    if (array.dtype() == u8) {
-      float* values = reinterpret_cast<float*>(out);
-      for (size_t i = 0; i < bytes; ++i) values[i] = kPixels[static_cast<size_t>(in[i])];
+    if (scaled) {
+      scale_pixels({reinterpret_cast<const uint8_t*>(in), bytes},
+                   {reinterpret_cast<float*>(out), bytes});
       out += bytes * sizeof(float);
     } else {
       std::memcpy(out, in, bytes);

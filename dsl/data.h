@@ -15,6 +15,7 @@ namespace mezzo {
 struct Dataset {
   /// Floats, or u8 pixels that a batch turns into f32 in [0, 1].
   Array inputs;
+  /// As the loss takes them: nothing is scaled.
   Array targets;
 
   int64_t size() const { return inputs.type.rank() ? inputs.type.shape[0] : 0; }
@@ -39,9 +40,13 @@ Split fashion_mnist(std::string folder = "");
 
 namespace detail {
 
-/// The type of a batch of `count` samples of `array` as a program sees it.
+/// The type of a batch of `count` samples of `array`.
 ir::Type batch_type(const Array& array, int64_t count);
-/// Copies the samples `rows` of `array` into `batch`, pixels scaled.
+/// The same for inputs: pixels are f32 for the program.
+ir::Type input_type(const Array& inputs, int64_t count);
+/// Pixels as numbers in [0, 1].
+void scale_pixels(std::span<const uint8_t> pixels, std::span<float> numbers);
+/// Copies the samples `rows` of `array` into `batch`; u8 into f32 scaled, else as they are.
 void gather_rows(const Array& array, std::span<const int64_t> rows, Array& batch);
 /// A permutation of [0, count) from the seed and the number of the epoch.
 std::vector<int64_t> shuffled(int64_t count, uint64_t seed, uint64_t epoch);

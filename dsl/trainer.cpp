@@ -25,10 +25,16 @@ std::vector<EpochReport> Trainer::fit(const Dataset& data, FitOptions options) {
 StepResult Trainer::step(const Array& inputs, const Array& targets) {
   inputs.check_size();
   targets.check_size();
-  detail::TrainerState::Built& built = state_->step_program(inputs.type, targets.type);
-  MEZZO_CHECK(built.inputs.type == inputs.type && built.targets.type == targets.type,
-              "the compiled step takes other types than the traced one");
-  built.inputs.bytes = inputs.bytes;
+  bool pixels = inputs.dtype() == u8;
+  detail::TrainerState::Built& built =
+      state_->step_program(pixels ? inputs.type.with(f32) : inputs.type, targets.type);
+  MEZZO_CHECK(
+      built.inputs.type.elements() == inputs.type.elements() && built.targets.type == targets.type,
+      "the compiled step takes other types than the traced one");
+  if (pixels)
+    detail::scale_pixels(inputs.view<uint8_t>(), built.inputs.view<float>());
+  else
+    built.inputs.bytes = inputs.bytes;
   built.targets.bytes = targets.bytes;
   return state_->run_step(built);
 }

@@ -125,7 +125,7 @@ class Trainer {
   /// Trains; throws UserError when the loss is broken in a way that a smaller scale cannot mend,
   /// naming the operation and its line.
   std::vector<EpochReport> fit(const Dataset& data, FitOptions options = {});
-  /// One step on one batch.
+  /// One step on one batch; u8 inputs are pixels as in `fit`.
   StepResult step(const Array& inputs, const Array& targets);
   /// Mean loss and accuracy under the policy of the training.
   Evaluation evaluate(const Dataset& data);

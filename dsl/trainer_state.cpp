@@ -118,9 +118,9 @@ TrainerState::Built& TrainerState::loss_program(const ir::Type& inputs, const ir
 
 TrainerState::Built& TrainerState::evaluation_program(const Dataset& data, int64_t count) {
   int64_t batch = std::min(description.options.batch, data.size());
-  Built& full = loss_program(batch_type(data.inputs, batch), batch_type(data.targets, batch));
+  Built& full = loss_program(input_type(data.inputs, batch), batch_type(data.targets, batch));
   if (count == batch || !full.traced.count_name.empty()) return full;
-  return loss_program(batch_type(data.inputs, count), batch_type(data.targets, count));
+  return loss_program(input_type(data.inputs, count), batch_type(data.targets, count));
 }
 
 TrainerState::Pending TrainerState::start(TrainingModule traced, const std::string& function,
@@ -210,7 +210,7 @@ std::pair<ir::Type, ir::Type> TrainerState::batch_types(const Dataset& data) con
   data.targets.check_size();
   if (data.size() == 0) throw UserError(description.location, "the data set is empty");
   int64_t count = std::min(description.options.batch, data.size());
-  return {batch_type(data.inputs, count), batch_type(data.targets, count)};
+  return {input_type(data.inputs, count), batch_type(data.targets, count)};
 }
 
 double TrainerState::scale() const {
@@ -308,7 +308,7 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
     order = shuffled(size, description.options.seed, static_cast<uint64_t>(epoch));
   step_program(inputs, targets);  // compile times are no part of the epoch
   if (steps * batch > size)
-    prepare_step(batch_type(data.inputs, size % batch), batch_type(data.targets, size % batch));
+    prepare_step(input_type(data.inputs, size % batch), batch_type(data.targets, size % batch));
 
   EpochReport report;
   report.epoch = ++epoch;
@@ -319,7 +319,7 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
   Means means;
   for (int64_t step = 0; step < steps; ++step) {
     int64_t first = step * batch, count = std::min(batch, size - first);
-    Built& built = step_program(batch_type(data.inputs, count), batch_type(data.targets, count));
+    Built& built = step_program(input_type(data.inputs, count), batch_type(data.targets, count));
     std::span<const int64_t> rows(order.data() + first, static_cast<size_t>(count));
     gather_rows(data.inputs, rows, built.inputs);
     gather_rows(data.targets, rows, built.targets);

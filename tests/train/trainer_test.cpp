@@ -181,6 +181,36 @@ TEST_CASE("a parameter that is not finite is an error at once") {
   CHECK(text.find("parameter 'hidden.weight' holds nan at element 3") != std::string::npos);
 }
 
+TEST_CASE("u8 inputs are pixels in a step as in an epoch, u8 targets are the numbers they are") {
+  Dataset pixels = points(16), data = points(16);
+  pixels.inputs = Array(ir::Type(u8, {16, 2}));
+  for (int64_t i = 0; i < 32; ++i) {
+    pixels.inputs.set_integer(i, (41 * i) % 256);
+    data.inputs.set(i, static_cast<double>((41 * i) % 256) / 255);
+  }
+  pixels.targets = Array(data.targets.converted_to(u8));
+  enum class How { Floats, Fit, Step };
+  auto train = [&](How how) {
+    Mlp model;
+    Trainer trainer(model, losses::cross_entropy, optim::SGD{.learning_rate = 0.1}, options());
+    if (how == How::Step)
+      CHECK(trainer.step(pixels.inputs, pixels.targets).loss > 0);
+    else
+      trainer.fit(how == How::Fit ? pixels : data, {.shuffle = false, .progress = false});
+    return model.hidden.weight().value().bytes;
+  };
+  CHECK(train(How::Fit) == train(How::Floats));
+  CHECK(train(How::Step) == train(How::Floats));
+
+  // A regression on u8: 200 is 200.
+  nn::Dense layer{2, 1, {.name = "layer"}};
+  auto loss = [](Tensor output, Tensor target) { return losses::mse(output, cast(target, f32)); };
+  Trainer trainer(layer, loss, optim::SGD{.learning_rate = 0}, options());
+  Dataset numbers{Array(ir::Type(f32, {4, 2})), Array({4, 1}, {200, 200, 200, 200}, u8)};
+  CHECK(trainer.evaluate(numbers).loss == 40000);
+  CHECK(trainer.fit(numbers, {.progress = false})[0].loss == 40000);
+}
+
 TEST_CASE("a loss without classes has no accuracy") {
   nn::Dense layer{2, 1, {.name = "layer"}};
   Trainer trainer(layer, losses::mse, optim::SGD{}, options());
