@@ -19,15 +19,17 @@ namespace {
 using ir::OpKind;
 using ir::Value;
 
-/// Twice the multiply-adds of the matrix products in `scope`.
-double flops_in(const ir::Function& function, const std::string& scope) {
-  double flops = 0;
-  for (const ir::Op& op : function.body()) {
-    if (op.kind() != OpKind::Matmul || op.attrs().get_string("scope") != scope) continue;
-    const Shape& a = op.operand(0).shape();
-    int64_t inner = a[a.rank() - (op.bool_attr("transpose_a") ? 2 : 1)];
-    flops += 2.0 * static_cast<double>(op.result().type().elements() * inner);
-  }
+/// Twice the multiply-adds of the matrix products by scope; "" for those outside of layers.
+std::map<std::string, double> flops_by_scope(const ir::Module& module) {
+  std::map<std::string, double> flops;
+  for (const auto& function : module.functions())  // a gradient in the loss has its own
+    for (const ir::Op& op : function->body()) {
+      if (op.kind() != OpKind::Matmul) continue;
+      const Shape& a = op.operand(0).shape();
+      int64_t inner = a[a.rank() - (op.bool_attr("transpose_a") ? 2 : 1)];
+      flops[op.attrs().get_string("scope")] +=
+          2.0 * static_cast<double>(op.result().type().elements() * inner);
+    }
   return flops;
 }
 
@@ -84,8 +86,7 @@ ir::Function* trace_loss_into(Trace& trace, const TrainingDescription& descripti
   traced.parameter_names = trace.parameter_names();
   traced.rng_name = trace.rng_name();
   traced.layers = trace.layer_calls;
-  for (const Trace::LayerCall& layer : traced.layers)
-    traced.layer_flops.push_back(flops_in(*function, layer.scope));
+  traced.layer_flops = flops_by_scope(trace.module());
   return function;
 }
 

@@ -5,6 +5,7 @@
 #include <mezzo/dsl/trace.h>
 #include <mezzo/dsl/trainer.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,8 +33,8 @@ struct TrainingModule {
   /// Parameter that says how many samples of a batch count; empty when all do.
   std::string count_name;
   std::vector<LabelRange> labels;
-  std::vector<Trace::LayerCall> layers;
-  std::vector<double> layer_flops;
+  std::vector<Trace::LayerCall> layers;       // in the order of their calls
+  std::map<std::string, double> layer_flops;  // of the forward pass by scope, of all calls together
   std::vector<passes::Finding> findings;
 };
 
