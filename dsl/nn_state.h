@@ -37,7 +37,6 @@ struct ParameterState {
 struct LayerState {
   std::string kind;  // `dense`: the default name
   std::string name;  // given by the user, or at the first call
-  bool named = false;
 };
 
 }  // namespace mezzo::detail

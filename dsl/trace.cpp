@@ -32,8 +32,6 @@ Trace::Trace(std::string module_name, DType storage)
 
 Trace::~Trace() { t_current = previous_; }
 
-Trace* Trace::current() { return t_current; }
-
 Trace& Trace::require(std::string_view what, ir::Location location) {
   if (t_current && !t_current->frames_.empty()) return *t_current;
   throw UserError(location, std::string(what) + ": called outside of a trace",
@@ -43,6 +41,7 @@ Trace& Trace::require(std::string_view what, ir::Location location) {
 
 ir::Function* Trace::begin_function(const std::string& name) {
   Frame frame;
+  frame.place = module_->functions().size();
   frame.function = module_->add_function(name);
   frames_.push_back(std::move(frame));
   return frames_.back().function;
@@ -54,7 +53,18 @@ std::vector<ir::Value> Trace::end_function(std::span<const ir::Value> results,
   frames_.back().function->set_results(results, std::move(attrs));
   std::vector<ir::Value> captured = std::move(frames_.back().captured);
   frames_.pop_back();
+  if (frames_.empty()) {
+    for (ir::Function* function : abandoned_) module_->erase_function(function);
+    abandoned_.clear();
+  }
   return captured;
+}
+
+void Trace::abandon_function() {
+  size_t place = frames_.back().place;
+  frames_.pop_back();
+  for (size_t i = place; i < module_->functions().size(); ++i)
+    abandoned_.insert(module_->functions()[i].get());
 }
 
 std::string Trace::fresh_function_name(const std::string& wanted) const {

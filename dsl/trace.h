@@ -27,9 +27,8 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  /// The trace of this thread, or null.
-  static Trace* current();
-  /// The same; throws UserError "`WHAT`: called outside of a trace" when there is none.
+  /// The trace of this thread; throws UserError "`WHAT`: called outside of a trace" when there is
+  /// none.
   static Trace& require(std::string_view what, ir::Location location);
 
   ir::Module& module() { return *module_; }
@@ -41,6 +40,9 @@ class Trace {
   /// last parameters: they are returned, to be passed by whoever calls it.
   std::vector<ir::Value> end_function(std::span<const ir::Value> results,
                                       std::vector<ir::Attrs> attrs = {});
+  /// Closes it without results. It and the functions that were made inside of it are erased when
+  /// the outermost one ends: until then a tensor of theirs is known to be one.
+  void abandon_function();
   ir::Function* function() const { return frames_.back().function; }
   /// A name that no function of the module has yet.
   std::string fresh_function_name(const std::string& wanted) const;
@@ -104,6 +106,7 @@ class Trace {
  private:
   struct Frame {
     ir::Function* function = nullptr;
+    size_t place = 0;                                          // in the module
     std::vector<ir::Value> captured;                           // of the enclosing function
     std::unordered_map<const ir::ValueDef*, ir::Value> inner;  // what stands for it here
     std::set<std::string, std::less<>> names;
@@ -117,6 +120,7 @@ class Trace {
   DType storage_;
   std::unique_ptr<ir::Module> module_;
   std::vector<Frame> frames_;
+  std::set<ir::Function*> abandoned_;
   std::vector<std::string> scopes_;
   std::unordered_map<const LayerState*, std::string> layers_;
   std::unordered_map<const ParameterState*, ir::Value> parameter_values_;
@@ -126,6 +130,30 @@ class Trace {
   std::set<std::string> layer_names_, parameter_names_;
   ir::Value rng_;
   int64_t streams_ = 0;
+};
+
+/// A function that is open while it lives; one that is not ended, since something threw, is erased.
+class FunctionScope {
+ public:
+  FunctionScope(Trace& trace, const std::string& name) : trace_(trace) {
+    trace_.begin_function(name);
+  }
+  ~FunctionScope() {
+    if (open_) trace_.abandon_function();
+  }
+  FunctionScope(const FunctionScope&) = delete;
+  FunctionScope& operator=(const FunctionScope&) = delete;
+
+  /// As Trace::end_function.
+  std::vector<ir::Value> end(std::span<const ir::Value> results) {
+    std::vector<ir::Value> captured = trace_.end_function(results);
+    open_ = false;
+    return captured;
+  }
+
+ private:
+  Trace& trace_;
+  bool open_ = true;
 };
 
 /// While it lives, ops are made at `location`, if that is known.
