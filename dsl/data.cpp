@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/data.h>
 
+#include <mezzo/dsl/located.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/philox.h>
 #include <mezzo/runtime/idx.h>
@@ -16,17 +17,19 @@
 
 namespace mezzo {
 
-void Dataset::check() const {
+void Dataset::check(ir::Location location) const {
+  detail::located(location, "dataset: inputs", [&] { inputs.check_size(); });
+  detail::located(location, "dataset: targets", [&] { targets.check_size(); });
   int64_t labels = targets.type.rank() ? targets.type.shape[0] : 0;
   if (size() != labels || inputs.type.rank() == 0)
-    throw UserError({},
+    throw UserError(location,
                     fmt::format("dataset: {} inputs ({}) and {} targets ({})", size(),
                                 to_string(inputs.type), labels, to_string(targets.type)),
                     "the first axis of both is the axis of samples");
 }
 
-Dataset Dataset::first(int64_t count) const {
-  check();
+Dataset Dataset::first(int64_t count, ir::Location location) const {
+  check(location);
   count = std::clamp<int64_t>(count, 0, size());
   auto head = [&](const Array& array) {
     Array out{array.type.with(array.type.shape.with(0, count))};

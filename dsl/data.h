@@ -20,9 +20,10 @@ struct Dataset {
 
   int64_t size() const { return inputs.type.rank() ? inputs.type.shape[0] : 0; }
   /// The first `count` samples.
-  Dataset first(int64_t count) const;
-  /// Throws UserError when the arrays do not hold the same number of samples.
-  void check() const;
+  Dataset first(int64_t count, ir::Location location = ir::Location::here()) const;
+  /// Throws UserError when the arrays do not hold the same number of samples, or other bytes than
+  /// their types say.
+  void check(ir::Location location = ir::Location::here()) const;
 };
 
 namespace data {

@@ -2,6 +2,7 @@
 #include <mezzo/dsl/jit.h>
 
 #include <mezzo/dsl/engine.h>
+#include <mezzo/dsl/located.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/printer.h>
@@ -28,10 +29,12 @@ struct JitPrograms::State {
   Array rng{ir::Type(i64, {2})};
 };
 
-JitPrograms::JitPrograms(TensorFunction function, JitOptions options)
+JitPrograms::JitPrograms(TensorFunction function, JitOptions options, ir::Location location)
     : function_(std::move(function)),
       options_(std::move(options)),
+      location_(location),
       state_(std::make_unique<State>()) {
+  check_rounding(options_.rounding, location_);
   state_->rng.set_integer(0, static_cast<int64_t>(options_.seed));
 }
 
@@ -52,7 +55,8 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
     entry.inputs.emplace(main->parameter(static_cast<int>(i)).name(), i);
   }
   std::vector<ir::Value> results;
-  for (const Tensor& result : function_(inputs)) results.push_back(trace.value(result, "jit", {}));
+  for (const Tensor& result : function_(inputs))
+    results.push_back(trace.value(result, "jit", location_));
   std::vector<ir::Attrs> attrs(results.size());
   if (trace.uses_rng()) {
     ir::Value rng = trace.rng({});
@@ -70,7 +74,8 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
   options.loss_scale = "off";
   options.rounding = options_.rounding;
   options.threads = options_.threads;
-  entry.program = build_program(trace.take_module(), "main", options);
+  entry.program =
+      located(location_, "", [&] { return build_program(trace.take_module(), "main", options); });
   for (const passes::Finding& finding : trace.findings)
     runtime::log_warning(passes::to_string(finding));
   for (const passes::Finding& finding : entry.program->report.findings)
@@ -84,7 +89,8 @@ std::string JitPrograms::ir(std::span<const Array> arguments) {
 }
 
 std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
-  for (const Array& argument : arguments) argument.check_size();
+  for (size_t i = 0; i < arguments.size(); ++i)
+    located(location_, "jit: argument " + std::to_string(i), [&] { arguments[i].check_size(); });
   std::lock_guard turn(state_->turn);
   Entry& entry = this->entry(arguments);
   const ir::Function& function = entry.program->function();
@@ -116,7 +122,7 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
   for (int i = 0; i < function.num_results(); ++i)
     results.push_back(function.updated_parameter(i) ? nullptr : out[next++].bytes.data());
   if (entry.program->run(parameters, results))
-    throw UserError({}, "jit: an index is out of range",
+    throw UserError(location_, "jit: an index is out of range",
                     "indices and labels must lie in [0, size); nothing wraps around");
   return out;
 }

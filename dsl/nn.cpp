@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/nn.h>
 
+#include <mezzo/dsl/located.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
 
@@ -61,27 +62,30 @@ std::shared_ptr<detail::ParameterState> detail_state(const Parameter& parameter)
   return parameter.state_;
 }
 
-Parameter::Parameter(Dims shape, Initializer initializer, std::string name)
+Parameter::Parameter(Dims shape, Initializer initializer, std::string name, ir::Location location)
     : state_(std::make_shared<detail::ParameterState>()) {
+  state_->shape = detail::located(location, "parameter '" + name + "'",
+                                  [&] { return Shape(std::span<const int64_t>(shape)); });
   state_->local_name = std::move(name);
-  state_->shape = Shape(std::span<const int64_t>(shape));
   state_->initializer = initializer;
 }
 
 const std::string& Parameter::name() const { return state_->name; }
 const Shape& Parameter::shape() const { return state_->shape; }
 
-const Array& Parameter::value() const {
+const Array& Parameter::value(ir::Location location) const {
   if (!state_->value)
-    throw UserError({}, "parameter '" + state_->local_name + "' has no value yet",
+    throw UserError(location, "parameter '" + state_->local_name + "' has no value yet",
                     "parameters are made when the first program that uses them is built");
   return *state_->value;
 }
 
-void Parameter::set_value(const Array& value) {
+void Parameter::set_value(const Array& value, ir::Location location) {
+  detail::located(location, "parameter '" + state_->local_name + "'", [&] { value.check_size(); });
   if (!(value.shape() == state_->shape))
-    throw UserError({}, fmt::format("parameter '{}' has shape [{}], not [{}]", state_->local_name,
-                                    to_string(state_->shape), to_string(value.shape())));
+    throw UserError(location,
+                    fmt::format("parameter '{}' has shape [{}], not [{}]", state_->local_name,
+                                to_string(state_->shape), to_string(value.shape())));
   // Written in place: programs that run hold its address.
   if (state_->value)
     state_->value->bytes = value.converted_to(state_->value->dtype()).bytes;
@@ -89,13 +93,25 @@ void Parameter::set_value(const Array& value) {
     state_->value = value;
 }
 
-Dense::Dense(int64_t in, int64_t out, DenseOptions options)
-    : in_(in),
+namespace {
+
+int64_t checked(int64_t in, int64_t out, ir::Location location) {
+  if (in < 0 || out < 0)
+    throw UserError(location,
+                    fmt::format("dense {} -> {}: a number of features is negative", in, out),
+                    "nn::Dense takes the features of its argument, then those of its result");
+  return in;
+}
+
+}  // namespace
+
+Dense::Dense(int64_t in, int64_t out, DenseOptions options, ir::Location location)
+    : in_(checked(in, out, location)),
       out_(out),
       has_bias_(options.bias),
       state_(std::make_shared<detail::LayerState>()),
-      weight_({in, out}, options.initializer, "weight"),
-      bias_({out}, initializers::zeros(), "bias") {
+      weight_({in, out}, options.initializer, "weight", location),
+      bias_({out}, initializers::zeros(), "bias", location) {
   state_->kind = "dense";
   state_->name = options.name;
 }

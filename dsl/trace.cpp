@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/trace.h>
 
+#include <mezzo/dsl/located.h>
 #include <mezzo/ir/error.h>
 
 #include <atomic>
@@ -173,7 +174,8 @@ ir::Op* Trace::create(ir::OpKind kind, std::span<const ir::Value> operands, ir::
   if (!scopes_.empty()) attrs.set("scope", scopes_.back());
   if (!policies.empty()) attrs.set("policy", policies.back());
   if (!checkpoints.empty()) attrs.set("checkpoint", checkpoints.back());
-  return builder.create(kind, operands, std::move(attrs), declared);
+  return located(location, ir::to_string(kind),
+                 [&] { return builder.create(kind, operands, std::move(attrs), declared); });
 }
 
 ir::Value Trace::make(ir::OpKind kind, std::initializer_list<ir::Value> operands, ir::Attrs attrs,

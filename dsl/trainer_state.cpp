@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/trainer_state.h>
 
+#include <mezzo/dsl/located.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/printer.h>
 #include <mezzo/runtime/log.h>
@@ -82,8 +83,12 @@ double share_of_hits(const TrainerState::Built& built) {
 
 TrainerState::TrainerState(TrainingDescription described) : description(std::move(described)) {
   if (description.options.batch < 1)
-    throw UserError(description.location, fmt::format("trainer: batch must be at least 1, not {}",
-                                                      description.options.batch));
+    throw UserError(
+        description.location,
+        fmt::format("trainer: batch must be at least 1, not {}", description.options.batch),
+        "128 is the default");
+  description.options.loss_scale.options(description.options.policy, description.location);
+  check_rounding(description.options.rounding, description.location);
 }
 
 TrainerState::Built& TrainerState::step_program(const ir::Type& inputs, const ir::Type& targets) {
@@ -106,8 +111,10 @@ void TrainerState::prepare_step(const ir::Type& inputs, const ir::Type& targets)
 
 TrainerState::Pending TrainerState::start_step(const ir::Type& inputs, const ir::Type& targets,
                                                bool background) {
-  return start(trace_training(description, inputs, targets), "step",
-               description.options.loss_scale.options(description.options.policy), background);
+  return start(
+      trace_training(description, inputs, targets), "step",
+      description.options.loss_scale.options(description.options.policy, description.location),
+      background);
 }
 
 TrainerState::Built& TrainerState::loss_program(const ir::Type& inputs, const ir::Type& targets) {
@@ -157,7 +164,7 @@ std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
     if (name == traced.rng_name)
       state.set_integer(0, static_cast<int64_t>(description.options.seed));
   }
-  built->program = pending.program.get();
+  built->program = located(description.location, "", [&] { return pending.program.get(); });
   built->traced = std::move(traced);
   report_findings(built->traced.findings);
   report_findings(built->program->report.findings);
@@ -204,11 +211,14 @@ void TrainerState::report_findings(const std::vector<passes::Finding>& findings)
   }
 }
 
-std::pair<ir::Type, ir::Type> TrainerState::batch_types(const Dataset& data) const {
-  data.check();
-  data.inputs.check_size();
-  data.targets.check_size();
-  if (data.size() == 0) throw UserError(description.location, "the data set is empty");
+std::pair<ir::Type, ir::Type> TrainerState::batch_types(const Dataset& data,
+                                                        ir::Location location) const {
+  data.check(location);
+  if (data.size() == 0)
+    throw UserError(location,
+                    fmt::format("the data set is empty: inputs {}, targets {}",
+                                to_string(data.inputs.type), to_string(data.targets.type)),
+                    "at least one sample is needed");
   int64_t count = std::min(description.options.batch, data.size());
   return {input_type(data.inputs, count), batch_type(data.targets, count)};
 }
@@ -297,9 +307,9 @@ std::string describe(const EpochReport& report, bool validated) {
 
 }  // namespace
 
-EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& options,
-                                    int64_t epochs) {
-  auto [inputs, targets] = batch_types(data);
+EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& options, int64_t epochs,
+                                    ir::Location location) {
+  auto [inputs, targets] = batch_types(data, location);
   int64_t batch = inputs.shape[0], size = data.size();
   int64_t steps = description.options.drop_last ? size / batch : (size + batch - 1) / batch;
   std::vector<int64_t> order(static_cast<size_t>(size));
@@ -338,7 +348,7 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
   report.scale = scale();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.validation) {
-    Evaluation evaluation = evaluate(*options.validation);
+    Evaluation evaluation = evaluate(*options.validation, location);
     report.validation_loss = evaluation.loss;
     report.validation_accuracy = evaluation.accuracy;
   }
@@ -346,8 +356,8 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
   return report;
 }
 
-Evaluation TrainerState::evaluate(const Dataset& data) {
-  batch_types(data);  // checks
+Evaluation TrainerState::evaluate(const Dataset& data, ir::Location location) {
+  batch_types(data, location);  // checks
   int64_t size = data.size(), batch = std::min(description.options.batch, size);
   Means means;
   for (int64_t first = 0; first < size; first += batch) {

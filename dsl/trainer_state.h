@@ -43,13 +43,14 @@ class TrainerState {
   /// left out of the loss, else one a count.
   Built& evaluation_program(const Dataset& data, int64_t count);
   /// Types of a full batch of `data`, or of all of it when there is less.
-  std::pair<ir::Type, ir::Type> batch_types(const Dataset& data) const;
+  std::pair<ir::Type, ir::Type> batch_types(const Dataset& data, ir::Location location) const;
 
   /// Runs a step on the batch that stands in `built`; throws UserError as Trainer::fit does.
   StepResult run_step(Built& built);
 
-  EpochReport run_epoch(const Dataset& data, const FitOptions& options, int64_t epochs);
-  Evaluation evaluate(const Dataset& data);
+  EpochReport run_epoch(const Dataset& data, const FitOptions& options, int64_t epochs,
+                        ir::Location location);
+  Evaluation evaluate(const Dataset& data, ir::Location location);
   double scale() const;
 
   TrainingDescription description;
