@@ -18,7 +18,7 @@ struct JitPrograms::Entry {
   std::string traced;
   std::unique_ptr<Program> program;
   std::map<std::string, size_t, std::less<>> inputs;  // by parameter name
-  std::map<std::string, std::shared_ptr<ParameterState>, std::less<>> parameters;
+  std::map<std::string, ProgramParameter, std::less<>> parameters;
   std::string rng_name;
 };
 
@@ -64,8 +64,8 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
     attrs.push_back({{"updates", ir::ValueRef{rng.def()}}});
   }
   trace.end_function(results, std::move(attrs));
-  for (size_t i = 0; i < trace.parameters().size(); ++i)
-    entry.parameters[trace.parameter_names()[i]] = trace.parameters()[i];
+  for (const ProgramParameter& parameter : trace.parameters())
+    entry.parameters[parameter.name] = parameter;
   entry.rng_name = trace.rng_name();
   entry.traced = ir::print(trace.module());
   ProgramOptions options;
@@ -77,6 +77,8 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
   entry.program =
       located(location_, "", [&] { return build_program(trace.take_module(), "main", options); });
   for (const passes::Finding& finding : trace.findings)
+    runtime::log_warning(passes::to_string(finding));
+  for (const passes::Finding& finding : find_twins(trace.parameters(), location_))
     runtime::log_warning(passes::to_string(finding));
   for (const passes::Finding& finding : entry.program->report.findings)
     runtime::log_warning(passes::to_string(finding));
@@ -104,9 +106,10 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
     if (input != entry.inputs.end())
       parameters.push_back(copies[input->second].bytes.data());
     else if (weight != entry.parameters.end())
-      parameters.push_back(
-          weight->second->read(parameter.dtype(), options_.seed, weights[static_cast<size_t>(i)])
-              .bytes.data());
+      parameters.push_back(weight->second.state
+                               ->read(parameter.dtype(), options_.seed, weight->second.ordinal,
+                                      weights[static_cast<size_t>(i)])
+                               .bytes.data());
     else {
       MEZZO_CHECK(
           parameter.name() == entry.rng_name,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers. A layer is a handle: a copy shares its parameters. Parameters get their names at the
-// first trace, in the order of the calls; a layer's call, not its declaration, is the place that
-// errors and diagnoses name.
+// Layers. A layer is a handle: a copy shares its parameters. Names that the user does not give are
+// given by each trace in the order of the calls, and kept from the first one where they are free; a
+// layer's call, not its declaration, is the place that errors and diagnoses name. The first program
+// that runs makes the numbers, from its seed and the order in which it uses the parameters:
+// programs with equal seeds make equal numbers.
 #pragma once
 
 #include <mezzo/dsl/initializers.h>
@@ -31,7 +33,8 @@ class Parameter {
   Parameter(Dims shape, Initializer initializer, std::string name = "parameter",
             ir::Location location = ir::Location::here());
 
-  /// The full name; empty before the first trace.
+  /// The full name in the first program that uses it, empty before; another program may give it a
+  /// number where layers without names of their own meet.
   const std::string& name() const;
   const Shape& shape() const;
   /// The numbers; throws UserError before the first program that uses it has run.

@@ -67,7 +67,7 @@ std::string layer_table(const TrainingModule& traced, const Policy& policy) {
     count = 0;
   }
   for (const auto& [scope, each] : traced.layer_flops) flops += each;
-  for (const auto& parameter : traced.parameters) parameters += parameter->shape.elements();
+  for (const auto& parameter : traced.parameters) parameters += parameter.state->shape.elements();
   rows.push_back({"total", "", "", thousands(parameters), "", "", "", "",
                   fmt::format("{:.2f}", flops * 1e-6)});
   return aligned(rows);

@@ -55,7 +55,7 @@ class Trace {
   ir::Value value(const Tensor& tensor, std::string_view what, ir::Location location);
   /// The value of a model's parameter, which becomes a parameter of the outermost function at its
   /// first use.
-  Tensor parameter(const std::shared_ptr<ParameterState>& state, ir::Location location);
+  Tensor parameter(const std::shared_ptr<ParameterState>& state);
   /// `%rng`, state of the outermost function.
   ir::Value rng(ir::Location location);
   int64_t next_stream() { return streams_++; }
@@ -75,8 +75,9 @@ class Trace {
   /// 16-bit operands are cast up: the region is kept in f32.
   bool widens() const { return !policies.empty() && policies.back() == "float32"; }
 
-  /// Enters a layer; gives it a name at its first call. Throws UserError when another layer of this
-  /// trace has that name.
+  /// Enters a layer. Without a name from the user it has the one of its first trace, or the next
+  /// that is free where another layer of this trace has it; throws UserError when the user gave two
+  /// layers one name.
   void enter_layer(const std::shared_ptr<LayerState>& layer, ir::Location location);
   void leave_layer() { scopes_.pop_back(); }
   std::string scope() const { return scopes_.empty() ? "" : scopes_.back(); }
@@ -95,10 +96,8 @@ class Trace {
   };
   std::vector<LayerCall> layer_calls;
 
-  /// Parameters in order of their first use.
-  const std::vector<std::shared_ptr<ParameterState>>& parameters() const { return parameters_; }
-  /// Their names in the outermost function, which differ from their own where those were taken.
-  const std::vector<std::string>& parameter_names() const { return value_names_; }
+  /// Parameters in order of their first use, by their names in the outermost function.
+  const std::vector<ProgramParameter>& parameters() const { return parameters_; }
   /// Name of the random state in the outermost function; empty when nothing is random.
   std::string rng_name() const { return rng_ ? std::string(rng_.name()) : ""; }
   std::vector<passes::Finding> findings;
@@ -124,8 +123,7 @@ class Trace {
   std::vector<std::string> scopes_;
   std::unordered_map<const LayerState*, std::string> layers_;
   std::unordered_map<const ParameterState*, ir::Value> parameter_values_;
-  std::vector<std::shared_ptr<ParameterState>> parameters_;
-  std::vector<std::string> value_names_;
+  std::vector<ProgramParameter> parameters_;
   std::vector<std::shared_ptr<LayerState>> kept_layers_;
   std::set<std::string> layer_names_, parameter_names_;
   ir::Value rng_;

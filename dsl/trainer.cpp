@@ -119,7 +119,7 @@ const Array& Trainer::state(const std::string& name, ir::Location location) cons
 int64_t Trainer::parameter_count(ir::Location location) const {
   int64_t count = 0;
   for (const auto& parameter : compiled(live(location), location).traced.parameters)
-    count += parameter->shape.elements();
+    count += parameter.state->shape.elements();
   return count;
 }
 

@@ -154,9 +154,9 @@ std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
   auto built = std::make_unique<Built>();
   TrainingModule& traced = pending.traced;
   built->text = std::move(pending.text);
-  std::map<std::string, std::shared_ptr<ParameterState>, std::less<>> parameters;
-  for (size_t i = 0; i < traced.parameters.size(); ++i)
-    parameters[traced.parameter_names[i]] = traced.parameters[i];
+  std::map<std::string, ProgramParameter, std::less<>> parameters;
+  for (const ProgramParameter& parameter : traced.parameters)
+    parameters[parameter.name] = parameter;
   for (const auto& [name, type] : traced.states) {
     if (states.count(name)) continue;
     Array& state = states.emplace(name, Array(type)).first->second;
@@ -168,14 +168,16 @@ std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
   built->traced = std::move(traced);
   report_findings(built->traced.findings);
   report_findings(built->program->report.findings);
+  report_findings(find_twins(built->traced.parameters, description.location));
 
   const ir::Function& compiled = built->program->function();
   built->inputs = Array(compiled.parameter(0).type());
   built->targets = Array(compiled.parameter(1).type());
   for (int i = 0; i < compiled.num_parameters(); ++i) {
     auto found = parameters.find(compiled.parameter(i).name());
-    built->parameters.push_back(found == parameters.end() ? nullptr : found->second);
-    built->states.push_back(built->parameters.back() ? nullptr : state_of(compiled, i, *built));
+    built->parameters.push_back(found == parameters.end() ? ProgramParameter() : found->second);
+    built->states.push_back(built->parameters.back().state ? nullptr
+                                                           : state_of(compiled, i, *built));
   }
   std::vector<ir::Value> results = compiled.results();
   for (int i = 0; i < compiled.num_results(); ++i)
@@ -239,9 +241,10 @@ void TrainerState::run(Built& built) {
   auto bound = [&](size_t i) -> Array& {
     if (built.states[i]) return *built.states[i];
     DType dtype = function.parameter(static_cast<int>(i)).dtype();
-    ParameterState& parameter = *built.parameters[i];
-    return updated[i] ? parameter.bind(dtype, description.options.seed, description.location)
-                      : parameter.read(dtype, description.options.seed, copies[i]);
+    const ProgramParameter& parameter = built.parameters[i];
+    const uint64_t seed = description.options.seed;
+    return updated[i] ? parameter.state->bind(dtype, seed, parameter.ordinal, description.location)
+                      : parameter.state->read(dtype, seed, parameter.ordinal, copies[i]);
   };
   for (size_t i = 0; i < built.states.size(); ++i) parameters.push_back(bound(i).bytes.data());
   size_t next = 0;

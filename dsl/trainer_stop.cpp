@@ -52,14 +52,14 @@ std::string bad_parameter(const TrainerState::Built& built) {
   double largest = 0;
   std::string name;
   for (const auto& parameter : built.traced.parameters) {
-    const Array& value = *parameter->value;
+    const Array& value = *parameter.state->value;
     for (int64_t i = 0; i < value.type.elements(); ++i) {
       double number = value.as_double(i);
       if (!std::isfinite(number))
-        return fmt::format("parameter '{}' holds {} at element {}", parameter->name, number, i);
+        return fmt::format("parameter '{}' holds {} at element {}", parameter.name, number, i);
       if (std::abs(number) > largest) {
         largest = std::abs(number);
-        name = parameter->name;
+        name = parameter.name;
       }
     }
   }

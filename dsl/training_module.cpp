@@ -83,7 +83,6 @@ ir::Function* trace_loss_into(Trace& trace, const TrainingDescription& descripti
   trace.end_function(results);
 
   traced.parameters = trace.parameters();
-  traced.parameter_names = trace.parameter_names();
   traced.rng_name = trace.rng_name();
   traced.layers = trace.layer_calls;
   traced.layer_flops = flops_by_scope(trace.module());

@@ -21,8 +21,7 @@ struct LabelRange {
 
 struct TrainingModule {
   std::unique_ptr<ir::Module> module;
-  std::vector<std::shared_ptr<ParameterState>> parameters;
-  std::vector<std::string> parameter_names;  // of them in the functions
+  std::vector<ProgramParameter> parameters;
   /// State of the step besides parameters, in the order of its function's parameters.
   std::vector<std::pair<std::string, ir::Type>> states;
   /// Which of them are the constant learning rate and the random state; empty for none.

@@ -2,6 +2,7 @@
 // Small trainings by the interpreter: they learn, skip, recover, stop, and give the same bits
 // twice.
 #include <mezzo/mezzo.h>
+#include <mezzo/runtime/log.h>
 
 #include <doctest/doctest.h>
 
@@ -240,6 +241,53 @@ TEST_CASE("the rate may be set between steps, not under a schedule") {
   scheduled.step(data.inputs, data.targets);
   CHECK(error_of([&] { scheduled.set_learning_rate(1); }).find("the rate follows a schedule") !=
         std::string::npos);
+}
+
+TEST_CASE("layers without names that were traced apart are trained together") {
+  std::vector<std::string> warnings;
+  auto before = runtime::set_log_sink(
+      [&](runtime::Level, std::string_view text) { warnings.emplace_back(text); });
+  // Run apart: with numbers; or only traced: the Trainer makes them.
+  for (bool run : {true, false}) {
+    CAPTURE(run);
+    warnings.clear();
+    nn::Dense first{2, 2}, second{2, 2}, third{2, 2};
+    const JitOptions interpreter{.device = Device::interpreter()};
+    Array x({1, 2}, {1, 2});
+    for (const nn::Dense& layer : {first, second}) {
+      auto f = jit([&](Tensor input) { return layer(input); }, interpreter);
+      CHECK(f.ir(x).find("%dense.weight: ") != std::string::npos);
+      if (run) f(x);
+    }
+    auto model = [&](Tensor input) { return third(relu(second(relu(first(input))))); };
+    int line = __LINE__ + 1;
+    Trainer trainer(model, losses::cross_entropy, optim::Adam{.learning_rate = 0}, options());
+    Dataset data = points(20);  // a batch and a tail
+    trainer.fit(data, {.progress = false});
+    trainer.evaluate(data);
+    for (const char* name : {"dense.weight.m", "dense_1.weight.m", "dense_2.weight.m"})
+      CHECK(trainer.state(name).as_double(0) != 0);
+    CHECK(trainer.state_names().size() == 3 * 4 + 2);
+    auto bytes = [](const nn::Dense& layer) { return layer.weight().value().bytes; };
+    CHECK((bytes(first) == bytes(second)) == run);
+    CHECK(bytes(first) != bytes(third));
+    if (run) {
+      REQUIRE(warnings.size() == 1);
+      CHECK(warnings[0].find("trainer_test.cpp:" + std::to_string(line)) != std::string::npos);
+      CHECK(warnings[0].find(
+                "parameters 'dense.weight' and 'dense_1.weight' start from the same numbers: two "
+                "programs with the seed 0 made them, each as number 0 of its own") !=
+            std::string::npos);
+      CHECK(warnings[0].find("give one of the programs another seed, or let this one be the first "
+                             "to run") != std::string::npos);
+    } else {
+      CHECK(warnings.empty());
+    }
+    // The two programs of the first jit functions keep their names.
+    auto again = jit([&](Tensor input) { return second(input); }, interpreter);
+    CHECK(again.ir(x).find("%dense.weight: ") != std::string::npos);
+  }
+  runtime::set_log_sink(before);
 }
 
 TEST_CASE("programs with other storage types never round trained parameters") {
