@@ -14,6 +14,8 @@
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <system_error>
+#include <utility>
 
 namespace mezzo {
 
@@ -43,13 +45,44 @@ namespace {
 
 constexpr const char* kPackageFolder = "/usr/share/datasets/fashion-mnist";
 
-Dataset read_part(const std::filesystem::path& folder, const std::string& prefix) {
+bool is_there(const std::filesystem::path& path, std::error_code& error) {
+  return std::filesystem::exists(path, error);
+}
+
+/// A folder and how the program came to it.
+struct Source {
+  enum class By { Argument, Variable, Default };
+  By by = By::Default;
+  std::string folder;
+
+  /// What to do when it does not hold the files.
+  std::string remedy() const {
+    std::error_code error;
+    const std::string package = kPackageFolder;
+    const bool installed = is_there(package + "/train-images-idx3-ubyte.gz", error);
+    const std::string install =
+        "; `apt-get install dataset-fashion-mnist` puts them into " + package;
+    if (by == By::Argument)
+      return "the folder given to fashion_mnist must hold the four .gz files" +
+             (installed ? "; left out, those in " + package + " are read" : install);
+    if (by == By::Variable)
+      return "MEZZO_DATA is '" + folder + "', which must hold the four .gz files" +
+             (installed ? "; unset it to read those in " + package : install);
+    return "install it with `apt-get install dataset-fashion-mnist`, or let MEZZO_DATA name the "
+           "folder of the four .gz files";
+  }
+};
+
+Dataset read_part(const Source& source, const std::string& prefix) {
   auto read = [&](const std::string& name, int rank) {
-    std::filesystem::path path = folder / name;
-    if (!std::filesystem::exists(path))
-      throw UserError({}, "fashion_mnist: " + path.string() + " is not there",
-                      "install it with `apt-get install dataset-fashion-mnist`, or let MEZZO_DATA "
-                      "name the folder of the four .gz files");
+    std::filesystem::path path = std::filesystem::path(source.folder) / name;
+    std::error_code error;
+    const bool there = is_there(path, error);
+    if (error)
+      throw UserError({}, "fashion_mnist: " + path.string() + ": cannot read: " + error.message(),
+                      source.remedy());
+    if (!there)
+      throw UserError({}, "fashion_mnist: " + path.string() + " is not there", source.remedy());
     runtime::HostArray array = runtime::read_idx(path);
     if (array.type.rank() != rank || array.type.dtype != u8)
       throw UserError({}, fmt::format("fashion_mnist: {} holds {}, expected u8 with {} axes",
@@ -68,11 +101,12 @@ Dataset read_part(const std::filesystem::path& folder, const std::string& prefix
 }  // namespace
 
 data::Split data::fashion_mnist(std::string folder) {
-  if (folder.empty()) {
-    const char* variable = std::getenv("MEZZO_DATA");
-    folder = variable && *variable ? variable : kPackageFolder;
-  }
-  return {read_part(folder, "train"), read_part(folder, "t10k")};
+  Source source{Source::By::Argument, std::move(folder)};
+  const char* variable = std::getenv("MEZZO_DATA");
+  if (source.folder.empty())
+    source = variable && *variable ? Source{Source::By::Variable, variable}
+                                   : Source{Source::By::Default, kPackageFolder};
+  return {read_part(source, "train"), read_part(source, "t10k")};
 }
 
 namespace detail {

@@ -34,7 +34,8 @@ struct Split {
 
 /// Fashion-MNIST, 60,000 and 10,000 images of 28 x 28 as rows of 784, ten classes. `folder` holds
 /// the four .gz files; left out, it is $MEZZO_DATA, else the folder of the Debian package
-/// dataset-fashion-mnist. Throws UserError that says how to install it.
+/// dataset-fashion-mnist. Throws UserError that names what is missing or cannot be read, and says
+/// what to do.
 Split fashion_mnist(std::string folder = "");
 
 }  // namespace data

@@ -51,6 +51,7 @@ StepResult Trainer::step(const Array& inputs, const Array& targets, ir::Location
   else
     built.inputs.bytes = inputs.bytes;
   built.targets.bytes = targets.bytes;
+  built.rows.clear();
   return state.run_step(built);
 }
 

@@ -70,7 +70,7 @@ struct FitOptions {
   /// Evaluated after each epoch.
   std::optional<Dataset> validation = std::nullopt;
   bool shuffle = true;
-  /// One line an epoch on standard error.
+  /// One line an epoch on standard error, or where the log goes; a bar meanwhile on a terminal.
   bool progress = true;
   std::function<void(const EpochReport&)> on_epoch = {};
 };

@@ -327,15 +327,16 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
   report.epoch = ++epoch;
   report.steps = steps;
   auto start = std::chrono::steady_clock::now();
-  std::optional<runtime::Progress> progress;
-  if (options.progress) progress.emplace(fmt::format("epoch {}/{}", report.epoch, epochs), steps);
+  const std::string title = fmt::format("epoch {}/{}", report.epoch, epochs);
+  std::optional<runtime::Progress> progress;  // while the epoch lasts, where lines can be rewritten
+  if (options.progress && runtime::console().style().rewrites) progress.emplace(title, steps);
   Means means;
   for (int64_t step = 0; step < steps; ++step) {
     int64_t first = step * batch, count = std::min(batch, size - first);
     Built& built = step_program(input_type(data.inputs, count), batch_type(data.targets, count));
-    std::span<const int64_t> rows(order.data() + first, static_cast<size_t>(count));
-    gather_rows(data.inputs, rows, built.inputs);
-    gather_rows(data.targets, rows, built.targets);
+    built.rows.assign(order.begin() + first, order.begin() + first + count);
+    gather_rows(data.inputs, built.rows, built.inputs);
+    gather_rows(data.targets, built.rows, built.targets);
     StepResult result = run_step(built);
     if (!result.taken) {
       ++report.skipped;
@@ -344,7 +345,9 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
     } else {
       means.add(weigh(built, count), result.loss, share_of_hits(built));
     }
-    if (progress) progress->update(step + 1, fmt::format("loss {:.4f}", means.loss()));
+    if (progress)
+      progress->update(step + 1,
+                       std::isnan(means.loss()) ? "" : fmt::format("loss {:.4f}", means.loss()));
   }
   report.loss = means.loss();
   report.accuracy = means.accuracy();
@@ -355,7 +358,10 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
     report.validation_loss = evaluation.loss;
     report.validation_accuracy = evaluation.accuracy;
   }
-  if (progress) progress->finish(describe(report, options.validation.has_value()));
+  progress.reset();
+  if (options.progress)
+    runtime::log_info(fmt::format("{} {:.1f} s  {}", title, report.seconds,
+                                  describe(report, options.validation.has_value())));
   return report;
 }
 
@@ -368,11 +374,11 @@ Evaluation TrainerState::evaluate(const Dataset& data, ir::Location location) {
     Built& built = evaluation_program(data, count);
     built.count.set_integer(0, count);
     // Padding repeats the last sample: numbers that the model can take.
-    std::vector<int64_t> rows(static_cast<size_t>(built.inputs.shape()[0]));
-    for (size_t i = 0; i < rows.size(); ++i)
-      rows[i] = std::min(first + static_cast<int64_t>(i), first + count - 1);
-    gather_rows(data.inputs, rows, built.inputs);
-    gather_rows(data.targets, rows, built.targets);
+    built.rows.resize(static_cast<size_t>(built.inputs.shape()[0]));
+    for (size_t i = 0; i < built.rows.size(); ++i)
+      built.rows[i] = std::min(first + static_cast<int64_t>(i), first + count - 1);
+    gather_rows(data.inputs, built.rows, built.inputs);
+    gather_rows(data.targets, built.rows, built.targets);
     run(built);
     means.add(weigh(built, count), built.results[0].item(), share_of_hits(built));
   }

@@ -31,6 +31,7 @@ class TrainerState {
     /// Loss, metric and verdict, by place in the results; the rest are updates.
     std::vector<Array> results;
     Array inputs, targets;
+    std::vector<int64_t> rows;  // of the data set that the batch is from; empty for a batch alone
     Array count{ir::Type(i32, {})};  // of samples that are no padding
   };
 

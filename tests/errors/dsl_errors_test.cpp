@@ -8,6 +8,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -438,10 +440,38 @@ TEST_CASE("a trainer that was moved from says so") {
   CHECK(second.step(data.inputs, data.targets).taken);
 }
 
-TEST_CASE("a data set that is not installed says how to install it") {
-  std::string text = caught([] { data::fashion_mnist("/nonexistent"); }).text;
-  CHECK(text.find("train-images-idx3-ubyte.gz is not there") != std::string::npos);
-  CHECK(text.find("apt-get install dataset-fashion-mnist") != std::string::npos);
+TEST_CASE("a data set that is not there or cannot be read says why and what to do") {
+  const std::string package = "/usr/share/datasets/fashion-mnist";
+  const bool installed = std::filesystem::exists(package + "/train-images-idx3-ubyte.gz");
+  const std::string install = "; `apt-get install dataset-fashion-mnist` puts them into " + package;
+  const mezzo::test::TempDir folder;
+  const std::string empty = folder.path().string(), loop = empty + "/loop";
+  const std::string file = "/train-images-idx3-ubyte.gz";
+  CHECK(caught([&] { data::fashion_mnist(empty); }).text ==
+        "error: fashion_mnist: " + empty + file +
+            " is not there\nnote: the folder given to fashion_mnist must hold the four .gz files" +
+            (installed ? "; left out, those in " + package + " are read" : install));
+
+  const char* before = std::getenv("MEZZO_DATA");
+  const std::string kept = before ? before : "";
+  std::filesystem::create_symlink(loop, loop);
+  const std::string longer = empty + "/" + std::string(300, 'x');
+  for (const auto& [place, what] : {std::pair{empty, std::string(" is not there")},
+                                    {loop, ": cannot read: Too many levels of symbolic links"},
+                                    {longer, ": cannot read: File name too long"}}) {
+    setenv("MEZZO_DATA", place.c_str(), 1);
+    CHECK(caught([] { data::fashion_mnist(); }).text ==
+          "error: fashion_mnist: " + place + file + what + "\nnote: MEZZO_DATA is '" + place +
+              "', which must hold the four .gz files" +
+              (installed ? "; unset it to read those in " + package : install));
+  }
+  unsetenv("MEZZO_DATA");
+  if (!installed)
+    CHECK(caught([] { data::fashion_mnist(); }).text ==
+          "error: fashion_mnist: " + package + file +
+              " is not there\nnote: install it with `apt-get install dataset-fashion-mnist`, or "
+              "let MEZZO_DATA name the folder of the four .gz files");
+  if (before) setenv("MEZZO_DATA", kept.c_str(), 1);
 }
 
 TEST_CASE("files of a data set that are truncated or hold something else are named") {

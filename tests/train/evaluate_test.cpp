@@ -204,7 +204,7 @@ TEST_CASE("a label out of range is an error in padded batches too") {
   Dataset data = samples(3);
   data.targets.set(2, 4);
   CHECK_THROWS_WITH_AS(trainer.evaluate(data),
-                       doctest::Contains("label 4 of sample 2 in the batch is out of range"),
+                       doctest::Contains("label 4 of sample 2 in the data set is out of range"),
                        UserError);
 }
 

@@ -3,13 +3,19 @@
 // twice.
 #include <mezzo/mezzo.h>
 #include <mezzo/runtime/log.h>
+#include <support/temp_dir.h>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <fcntl.h>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <string>
+#include <unistd.h>
 
 using namespace mezzo;
 
@@ -167,6 +173,62 @@ TEST_CASE("a label out of range is an error at once and updates nothing") {
       text.find("cross_entropy: label 2 of sample 5 in the batch is out of range for 2 classes") !=
       std::string::npos);
   CHECK(bits(model, trainer) == before);
+
+  // By its place in the data set, wherever the epoch's order has put it.
+  Dataset more = points(72);
+  more.targets.set(37, -3);
+  text = error_of([&] { trainer.fit(more, {.progress = false}); });
+  CHECK(text.find(
+            "cross_entropy: label -3 of sample 37 in the data set is out of range for 2 classes") !=
+        std::string::npos);
+  text = error_of([&] { trainer.evaluate(more); });
+  CHECK(text.find("label -3 of sample 37 in the data set is") != std::string::npos);
+  text = error_of([&] { trainer.step(data.inputs, data.targets); });
+  CHECK(text.find("label 2 of sample 5 in the batch is") != std::string::npos);
+}
+
+namespace {
+
+/// What `f` writes to standard error.
+std::string standard_error_of(const std::function<void()>& f) {
+  const mezzo::test::TempDir folder;
+  const std::string path = (folder / "err").string();
+  int before = dup(STDERR_FILENO), file = open(path.c_str(), O_WRONLY | O_CREAT, 0600);
+  REQUIRE(dup2(file, STDERR_FILENO) == STDERR_FILENO);
+  f();
+  dup2(before, STDERR_FILENO);
+  close(before);
+  close(file);
+  std::ifstream written(path);
+  return {std::istreambuf_iterator<char>(written), {}};
+}
+
+}  // namespace
+
+TEST_CASE("an epoch writes one line, to standard error or where the log goes") {
+  Mlp model;
+  Trainer trainer(model, losses::cross_entropy, optim::SGD{}, options());
+  Dataset data = points(16 * 40);
+  std::string text = standard_error_of([&] { trainer.fit(data, {.epochs = 2}); });
+  CHECK(std::count(text.begin(), text.end(), '\n') == 2);
+  CHECK(text.find("epoch 1/2 ") != std::string::npos);
+  CHECK(text.find(" %  scale 1  skipped 0\n") != std::string::npos);
+
+  std::vector<std::string> lines;
+  auto before = runtime::set_log_sink(
+      [&](runtime::Level, std::string_view line) { lines.emplace_back(line); });
+  trainer.fit(data, {.validation = points(16)});
+  nn::Dense layer{2, 1, {.name = "layer"}};
+  Trainer regression(layer, losses::mse, optim::SGD{}, options());
+  data.targets = Array(ir::Type(f32, {data.size(), 1}));
+  regression.fit(data, {.validation = data});
+  runtime::set_log_sink(before);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].starts_with("epoch 3/3 "));
+  CHECK(lines[0].find(" %  validation loss ") != std::string::npos);
+  CHECK(lines[0].ends_with(" %  scale 1  skipped 0"));
+  CHECK(lines[1].starts_with("epoch 1/1 "));
+  CHECK(lines[1].find("accuracy") == std::string::npos);
 }
 
 TEST_CASE("a parameter that is not finite is an error at once") {
