@@ -136,6 +136,29 @@ TEST_CASE("a skipped step keeps every bit but the scale, and the scale recovers"
   CHECK(trainer.scale() == 2 * low);
 }
 
+TEST_CASE("a step has a loss scale where the policy computes in f16 or the program asks for one") {
+  auto scaled = [](Policy policy, LossScale scale) {
+    TrainerOptions with = options(policy);
+    with.loss_scale = scale;
+    Trainer trainer(Mlp(), losses::cross_entropy, optim::SGD{}, with);
+    Dataset data = points(16);
+    trainer.step(data.inputs, data.targets);
+    std::vector<std::string> names = trainer.state_names();
+    bool state = std::count(names.begin(), names.end(), "scale") == 1;
+    CHECK(state == (std::count(names.begin(), names.end(), "clean") == 1));
+    CHECK(trainer.scale() == (state ? scale.initial : 1));
+    return state;
+  };
+  for (Policy policy : {Policy::float32(), Policy::mixed_float16(), Policy::mixed_bfloat16(),
+                        Policy::float16(), Policy::bfloat16()}) {
+    CAPTURE(policy.name());
+    CHECK(scaled(policy, LossScale::by_policy()) == (policy.compute() == f16));
+    CHECK(scaled(policy, LossScale::dynamic(64)));
+    CHECK(scaled(policy, LossScale::static_scale(8)));
+    CHECK_FALSE(scaled(policy, LossScale::none()));
+  }
+}
+
 TEST_CASE("log of a negative number stops after 25 skips, names its line and keeps the scale") {
   nn::Dense layer{2, 1, {.name = "layer"}};
   int line = 0;
