@@ -26,6 +26,7 @@ std::vector<Tensor> trace_gradient(const TensorFunction& function, std::vector<O
 
   ir::Op* op = trace.create(ir::OpKind::Gradient, operands,
                             {{"func", ir::Symbol{name}}, {"wrt", ir::Attr(wrt)}}, location);
+  scope.keep();
   std::vector<Tensor> out;
   for (ir::Value result : op->results()) out.push_back(trace.tensor(result));
   return out;

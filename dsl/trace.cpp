@@ -42,7 +42,6 @@ Trace& Trace::require(std::string_view what, ir::Location location) {
 
 ir::Function* Trace::begin_function(const std::string& name) {
   Frame frame;
-  frame.place = module_->functions().size();
   frame.function = module_->add_function(name);
   frames_.push_back(std::move(frame));
   return frames_.back().function;
@@ -61,10 +60,8 @@ std::vector<ir::Value> Trace::end_function(std::span<const ir::Value> results,
   return captured;
 }
 
-void Trace::abandon_function() {
-  size_t place = frames_.back().place;
-  frames_.pop_back();
-  for (size_t i = place; i < module_->functions().size(); ++i)
+void Trace::abandon_functions(size_t first) {
+  for (size_t i = first; i < module_->functions().size(); ++i)
     abandoned_.insert(module_->functions()[i].get());
 }
 

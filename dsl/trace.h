@@ -40,9 +40,11 @@ class Trace {
   /// last parameters: they are returned, to be passed by whoever calls it.
   std::vector<ir::Value> end_function(std::span<const ir::Value> results,
                                       std::vector<ir::Attrs> attrs = {});
-  /// Closes it without results. It and the functions that were made inside of it are erased when
-  /// the outermost one ends: until then a tensor of theirs is known to be one.
-  void abandon_function();
+  /// Closes it without results.
+  void leave_function() { frames_.pop_back(); }
+  /// Erases the functions from number `first` of the module on, when the outermost one ends: until
+  /// then a tensor of theirs is known to be one.
+  void abandon_functions(size_t first);
   ir::Function* function() const { return frames_.back().function; }
   /// A name that no function of the module has yet.
   std::string fresh_function_name(const std::string& wanted) const;
@@ -105,7 +107,6 @@ class Trace {
  private:
   struct Frame {
     ir::Function* function = nullptr;
-    size_t place = 0;                                          // in the module
     std::vector<ir::Value> captured;                           // of the enclosing function
     std::unordered_map<const ir::ValueDef*, ir::Value> inner;  // what stands for it here
     std::set<std::string, std::less<>> names;
@@ -130,14 +131,17 @@ class Trace {
   int64_t streams_ = 0;
 };
 
-/// A function that is open while it lives; one that is not ended, since something threw, is erased.
+/// A function that is open until `end`. Unless it is kept, since something threw, it is erased with
+/// those that were made inside of it.
 class FunctionScope {
  public:
-  FunctionScope(Trace& trace, const std::string& name) : trace_(trace) {
+  FunctionScope(Trace& trace, const std::string& name)
+      : trace_(trace), place_(trace.module().functions().size()) {
     trace_.begin_function(name);
   }
   ~FunctionScope() {
-    if (open_) trace_.abandon_function();
+    if (open_) trace_.leave_function();
+    if (!kept_) trace_.abandon_functions(place_);
   }
   FunctionScope(const FunctionScope&) = delete;
   FunctionScope& operator=(const FunctionScope&) = delete;
@@ -148,10 +152,12 @@ class FunctionScope {
     open_ = false;
     return captured;
   }
+  void keep() { kept_ = true; }
 
  private:
   Trace& trace_;
-  bool open_ = true;
+  size_t place_;
+  bool open_ = true, kept_ = false;
 };
 
 /// While it lives, ops are made at `location`, if that is known.

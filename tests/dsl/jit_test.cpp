@@ -110,6 +110,10 @@ TEST_CASE("a function that throws inside of a gradient leaves the trace as it wa
         } catch (const UserError&) {
         }
         try {
+          grad([](Tensor y) { return y * 2; })(twice);  // no scalar
+        } catch (const UserError&) {
+        }
+        try {
           return kept + 1;
         } catch (const UserError& caught) {
           error = caught.message();
