@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/data.h>
 
+#include <mezzo/dsl/located.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/philox.h>
 #include <mezzo/runtime/idx.h>
@@ -13,20 +14,24 @@
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <system_error>
+#include <utility>
 
 namespace mezzo {
 
-void Dataset::check() const {
+void Dataset::check(ir::Location location) const {
+  detail::located(location, "dataset: inputs", [&] { inputs.check_size(); });
+  detail::located(location, "dataset: targets", [&] { targets.check_size(); });
   int64_t labels = targets.type.rank() ? targets.type.shape[0] : 0;
   if (size() != labels || inputs.type.rank() == 0)
-    throw UserError({},
+    throw UserError(location,
                     fmt::format("dataset: {} inputs ({}) and {} targets ({})", size(),
                                 to_string(inputs.type), labels, to_string(targets.type)),
                     "the first axis of both is the axis of samples");
 }
 
-Dataset Dataset::first(int64_t count) const {
-  check();
+Dataset Dataset::first(int64_t count, ir::Location location) const {
+  check(location);
   count = std::clamp<int64_t>(count, 0, size());
   auto head = [&](const Array& array) {
     Array out{array.type.with(array.type.shape.with(0, count))};
@@ -40,13 +45,44 @@ namespace {
 
 constexpr const char* kPackageFolder = "/usr/share/datasets/fashion-mnist";
 
-Dataset read_part(const std::filesystem::path& folder, const std::string& prefix) {
+bool is_there(const std::filesystem::path& path, std::error_code& error) {
+  return std::filesystem::exists(path, error);
+}
+
+/// A folder and how the program came to it.
+struct Source {
+  enum class By { Argument, Variable, Default };
+  By by = By::Default;
+  std::string folder;
+
+  /// What to do when it does not hold the files.
+  std::string remedy() const {
+    std::error_code error;
+    const std::string package = kPackageFolder;
+    const bool installed = is_there(package + "/train-images-idx3-ubyte.gz", error);
+    const std::string install =
+        "; `apt-get install dataset-fashion-mnist` puts them into " + package;
+    if (by == By::Argument)
+      return "the folder given to fashion_mnist must hold the four .gz files" +
+             (installed ? "; left out, those in " + package + " are read" : install);
+    if (by == By::Variable)
+      return "MEZZO_DATA is '" + folder + "', which must hold the four .gz files" +
+             (installed ? "; unset it to read those in " + package : install);
+    return "install it with `apt-get install dataset-fashion-mnist`, or let MEZZO_DATA name the "
+           "folder of the four .gz files";
+  }
+};
+
+Dataset read_part(const Source& source, const std::string& prefix) {
   auto read = [&](const std::string& name, int rank) {
-    std::filesystem::path path = folder / name;
-    if (!std::filesystem::exists(path))
-      throw UserError({}, "fashion_mnist: " + path.string() + " is not there",
-                      "install it with `apt-get install dataset-fashion-mnist`, or let MEZZO_DATA "
-                      "name the folder of the four .gz files");
+    std::filesystem::path path = std::filesystem::path(source.folder) / name;
+    std::error_code error;
+    const bool there = is_there(path, error);
+    if (error)
+      throw UserError({}, "fashion_mnist: " + path.string() + ": cannot read: " + error.message(),
+                      source.remedy());
+    if (!there)
+      throw UserError({}, "fashion_mnist: " + path.string() + " is not there", source.remedy());
     runtime::HostArray array = runtime::read_idx(path);
     if (array.type.rank() != rank || array.type.dtype != u8)
       throw UserError({}, fmt::format("fashion_mnist: {} holds {}, expected u8 with {} axes",
@@ -65,32 +101,44 @@ Dataset read_part(const std::filesystem::path& folder, const std::string& prefix
 }  // namespace
 
 data::Split data::fashion_mnist(std::string folder) {
-  if (folder.empty()) {
-    const char* variable = std::getenv("MEZZO_DATA");
-    folder = variable && *variable ? variable : kPackageFolder;
-  }
-  return {read_part(folder, "train"), read_part(folder, "t10k")};
+  Source source{Source::By::Argument, std::move(folder)};
+  const char* variable = std::getenv("MEZZO_DATA");
+  if (source.folder.empty())
+    source = variable && *variable ? Source{Source::By::Variable, variable}
+                                   : Source{Source::By::Default, kPackageFolder};
+  return {read_part(source, "train"), read_part(source, "t10k")};
 }
 
 namespace detail {
 
 ir::Type batch_type(const Array& array, int64_t count) {
-  return {array.dtype() == u8 ? f32 : array.dtype(), array.shape().with(0, count)};
+  return {array.dtype(), array.shape().with(0, count)};
+}
+
+ir::Type input_type(const Array& inputs, int64_t count) {
+  ir::Type type = batch_type(inputs, count);
+  return type.dtype == u8 ? type.with(f32) : type;
+}
+
+void scale_pixels(std::span<const uint8_t> pixels, std::span<float> numbers) {
+  static const std::array<float, 256> kPixels = [] {
+    std::array<float, 256> values{};
+    for (size_t i = 0; i < 256; ++i) values[i] = static_cast<float>(static_cast<double>(i) / 255);
+    return values;
+  }();
+  for (size_t i = 0; i < pixels.size(); ++i) numbers[i] = kPixels[pixels[i]];
 }
 
 void gather_rows(const Array& array, std::span<const int64_t> rows, Array& batch) {
-  static const std::array<float, 256> kPixels = [] {
-    std::array<float, 256> pixels{};
-    for (size_t i = 0; i < 256; ++i) pixels[i] = static_cast<float>(static_cast<double>(i) / 255);
-    return pixels;
-  }();
+  bool scaled = array.dtype() == u8 && batch.dtype() == f32;
+  MEZZO_CHECK(scaled || array.dtype() == batch.dtype(), "samples of another type than the batch");
   size_t bytes = array.bytes.size() / static_cast<size_t>(std::max<int64_t>(1, array.shape()[0]));
   std::byte* out = batch.bytes.data();
   for (int64_t row : rows) {
     const std::byte* in = array.bytes.data() + static_cast<size_t>(row) * bytes;
-    if (array.dtype() == u8) {
-      float* values = reinterpret_cast<float*>(out);
-      for (size_t i = 0; i < bytes; ++i) values[i] = kPixels[static_cast<size_t>(in[i])];
+    if (scaled) {
+      scale_pixels({reinterpret_cast<const uint8_t*>(in), bytes},
+                   {reinterpret_cast<float*>(out), bytes});
       out += bytes * sizeof(float);
     } else {
       std::memcpy(out, in, bytes);

@@ -2,6 +2,8 @@
 // Where a program runs.
 #pragma once
 
+#include <mezzo/ir/location.h>
+
 #include <string>
 
 namespace mezzo {
@@ -13,7 +15,7 @@ class Device {
   /// The reference interpreter: op by op, slow, right by definition.
   static Device interpreter() { return Device(Kind::Interpreter); }
   /// `cpu` or `interp`; throws UserError that lists them.
-  static Device by_name(const std::string& name);
+  static Device by_name(const std::string& name, ir::Location location = ir::Location::here());
 
   bool is_interpreter() const { return kind_ == Kind::Interpreter; }
   const char* name() const { return is_interpreter() ? "interp" : "cpu"; }

@@ -7,15 +7,24 @@
 
 namespace mezzo {
 
-Device Device::by_name(const std::string& name) {
+Device Device::by_name(const std::string& name, ir::Location location) {
   if (name == "cpu") return cpu();
   if (name == "interp") return interpreter();
   throw UserError(
-      {}, fmt::format("unknown device '{}'{}", name, ir::did_you_mean(name, {"cpu", "interp"})),
+      location,
+      fmt::format("unknown device '{}'{}", name, ir::did_you_mean(name, {"cpu", "interp"})),
       "the devices are cpu and interp");
 }
 
 namespace detail {
+
+void check_rounding(const std::string& rounding, ir::Location location) {
+  if (rounding == "excess" || rounding == "as-written") return;
+  throw UserError(location,
+                  fmt::format("unknown rounding '{}'{}", rounding,
+                              ir::did_you_mean(rounding, {"excess", "as-written"})),
+                  "the rounding modes are excess and as-written");
+}
 
 std::unique_ptr<Program> build_program(std::unique_ptr<ir::Module> module,
                                        const std::string& function, const ProgramOptions& options) {

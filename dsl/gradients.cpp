@@ -15,17 +15,18 @@ std::vector<Tensor> trace_gradient(const TensorFunction& function, std::vector<O
     operands.push_back(single(trace, ir::OpKind::Gradient, argument));
 
   std::string name = trace.fresh_function_name("f");
-  trace.begin_function(name);
+  FunctionScope scope(trace, name);
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < operands.size(); ++i)
     inputs.push_back(trace.input(operands[i].type(), "x" + std::to_string(i)));
   std::vector<ir::Value> results;
   for (const Tensor& result : function(inputs))
     results.push_back(trace.value(result, "grad", location));
-  for (ir::Value captured : trace.end_function(results)) operands.push_back(captured);
+  for (ir::Value captured : scope.end(results)) operands.push_back(captured);
 
   ir::Op* op = trace.create(ir::OpKind::Gradient, operands,
                             {{"func", ir::Symbol{name}}, {"wrt", ir::Attr(wrt)}}, location);
+  scope.keep();
   std::vector<Tensor> out;
   for (ir::Value result : op->results()) out.push_back(trace.tensor(result));
   return out;

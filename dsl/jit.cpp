@@ -2,6 +2,7 @@
 #include <mezzo/dsl/jit.h>
 
 #include <mezzo/dsl/engine.h>
+#include <mezzo/dsl/located.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/printer.h>
@@ -17,7 +18,7 @@ struct JitPrograms::Entry {
   std::string traced;
   std::unique_ptr<Program> program;
   std::map<std::string, size_t, std::less<>> inputs;  // by parameter name
-  std::map<std::string, std::shared_ptr<ParameterState>, std::less<>> parameters;
+  std::map<std::string, ProgramParameter, std::less<>> parameters;
   std::string rng_name;
 };
 
@@ -28,10 +29,12 @@ struct JitPrograms::State {
   Array rng{ir::Type(i64, {2})};
 };
 
-JitPrograms::JitPrograms(TensorFunction function, JitOptions options)
+JitPrograms::JitPrograms(TensorFunction function, JitOptions options, ir::Location location)
     : function_(std::move(function)),
       options_(std::move(options)),
+      location_(location),
       state_(std::make_unique<State>()) {
+  check_rounding(options_.rounding, location_);
   state_->rng.set_integer(0, static_cast<int64_t>(options_.seed));
 }
 
@@ -52,7 +55,8 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
     entry.inputs.emplace(main->parameter(static_cast<int>(i)).name(), i);
   }
   std::vector<ir::Value> results;
-  for (const Tensor& result : function_(inputs)) results.push_back(trace.value(result, "jit", {}));
+  for (const Tensor& result : function_(inputs))
+    results.push_back(trace.value(result, "jit", location_));
   std::vector<ir::Attrs> attrs(results.size());
   if (trace.uses_rng()) {
     ir::Value rng = trace.rng({});
@@ -60,8 +64,8 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
     attrs.push_back({{"updates", ir::ValueRef{rng.def()}}});
   }
   trace.end_function(results, std::move(attrs));
-  for (size_t i = 0; i < trace.parameters().size(); ++i)
-    entry.parameters[trace.parameter_names()[i]] = trace.parameters()[i];
+  for (const ProgramParameter& parameter : trace.parameters())
+    entry.parameters[parameter.name] = parameter;
   entry.rng_name = trace.rng_name();
   entry.traced = ir::print(trace.module());
   ProgramOptions options;
@@ -70,8 +74,11 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
   options.loss_scale = "off";
   options.rounding = options_.rounding;
   options.threads = options_.threads;
-  entry.program = build_program(trace.take_module(), "main", options);
+  entry.program =
+      located(location_, "", [&] { return build_program(trace.take_module(), "main", options); });
   for (const passes::Finding& finding : trace.findings)
+    runtime::log_warning(passes::log_text(finding));
+  for (const passes::Finding& finding : find_twins(trace.parameters(), location_))
     runtime::log_warning(passes::log_text(finding));
   for (const passes::Finding& finding : entry.program->report.findings)
     runtime::log_warning(passes::log_text(finding));
@@ -84,7 +91,8 @@ std::string JitPrograms::ir(std::span<const Array> arguments) {
 }
 
 std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
-  for (const Array& argument : arguments) argument.check_size();
+  for (size_t i = 0; i < arguments.size(); ++i)
+    located(location_, "jit: argument " + std::to_string(i), [&] { arguments[i].check_size(); });
   std::lock_guard turn(state_->turn);
   Entry& entry = this->entry(arguments);
   const ir::Function& function = entry.program->function();
@@ -98,9 +106,10 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
     if (input != entry.inputs.end())
       parameters.push_back(copies[input->second].bytes.data());
     else if (weight != entry.parameters.end())
-      parameters.push_back(
-          weight->second->read(parameter.dtype(), options_.seed, weights[static_cast<size_t>(i)])
-              .bytes.data());
+      parameters.push_back(weight->second.state
+                               ->read(parameter.dtype(), options_.seed, weight->second.ordinal,
+                                      weights[static_cast<size_t>(i)])
+                               .bytes.data());
     else {
       MEZZO_CHECK(
           parameter.name() == entry.rng_name,
@@ -116,7 +125,7 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
   for (int i = 0; i < function.num_results(); ++i)
     results.push_back(function.updated_parameter(i) ? nullptr : out[next++].bytes.data());
   if (entry.program->run(parameters, results))
-    throw UserError({}, "jit: an index is out of range",
+    throw UserError(location_, "jit: an index is out of range",
                     "indices and labels must lie in [0, size); nothing wraps around");
   return out;
 }

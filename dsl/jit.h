@@ -34,7 +34,8 @@ namespace detail {
 /// The programs of one jitted function, shared by its copies.
 class JitPrograms {
  public:
-  JitPrograms(TensorFunction function, JitOptions options);
+  /// `location`: of the call of `jit`, for errors that have no line of their own.
+  JitPrograms(TensorFunction function, JitOptions options, ir::Location location);
   ~JitPrograms();
   std::vector<Array> call(std::span<const Array> arguments);
   /// The traced module as IR text.
@@ -45,6 +46,7 @@ class JitPrograms {
   Entry& entry(std::span<const Array> arguments);
   TensorFunction function_;
   JitOptions options_;
+  ir::Location location_;
   struct State;
   std::unique_ptr<State> state_;
 };
@@ -98,11 +100,11 @@ auto result_of(std::index_sequence<I...>)
 
 /// `f` takes tensors and gives a Tensor, a pair, a tuple or a vector of them.
 template <typename F>
-auto jit(F f, JitOptions options = {}) {
+auto jit(F f, JitOptions options = {}, ir::Location location = ir::Location::here()) {
   constexpr size_t kCount = detail::arity_of<F>();
   using Result = decltype(detail::result_of<F>(std::make_index_sequence<kCount>()));
-  return Jitted<kCount, std::is_same_v<Result, Tensor>>(
-      std::make_shared<detail::JitPrograms>(detail::erase<kCount>(f), std::move(options)));
+  return Jitted<kCount, std::is_same_v<Result, Tensor>>(std::make_shared<detail::JitPrograms>(
+      detail::erase<kCount>(f), std::move(options), location));
 }
 
 }  // namespace mezzo

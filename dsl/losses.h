@@ -7,11 +7,14 @@
 
 namespace mezzo::losses {
 
-/// Mean negative log-likelihood of i32 class indices; the outputs are logits, `[batch, classes]`.
+/// Mean negative log-likelihood of i32 or u8 class indices; the outputs are logits, `[batch,
+/// classes]`.
 struct CrossEntropy {
   double label_smoothing = 0;
   int64_t ignore_index = -100;
   Tensor operator()(Operand logits, Operand labels) const {
+    if (labels.is_tensor() && labels.type().dtype == u8)
+      labels = Operand(cast(labels, i32), labels.location());
     return mezzo::cross_entropy(logits, labels,
                                 {.ignore_index = ignore_index, .label_smoothing = label_smoothing});
   }

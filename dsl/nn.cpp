@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/nn.h>
 
+#include <mezzo/dsl/located.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
 
 #include <fmt/format.h>
 
+#include <map>
+
 namespace mezzo {
 
 namespace detail {
 
-Array& ParameterState::read(DType dtype, uint64_t seed, Array& copy) {
+void ParameterState::make(DType dtype, uint64_t seed, uint32_t ordinal) {
+  value = initializer(shape, dtype, seed, ordinal);
+  if (initializer.kind != Initializer::Kind::Constant) drawn = {seed, ordinal};
+}
+
+Array& ParameterState::read(DType dtype, uint64_t seed, uint32_t ordinal, Array& copy) {
   // In f32, so that a Trainer under another policy starts from the same numbers.
-  if (!value) value = initializer(shape, ir::is_16bit(dtype) ? f32 : dtype, seed, ordinal);
+  if (!value) make(ir::is_16bit(dtype) ? f32 : dtype, seed, ordinal);
   if (value->dtype() == dtype) return *value;
   copy = Array(value->converted_to(dtype));
   return copy;
 }
 
-Array& ParameterState::bind(DType dtype, uint64_t seed, ir::Location location) {
-  if (!value) value = initializer(shape, dtype, seed, ordinal);
+Array& ParameterState::bind(DType dtype, uint64_t seed, uint32_t ordinal, ir::Location location) {
+  if (!value) make(dtype, seed, ordinal);
   if (value->dtype() != dtype) {
     // f16 and bf16 hold different numbers: neither is the wider one.
     if (trained && ir::byte_size(dtype) <= ir::byte_size(value->dtype()))
@@ -33,6 +41,25 @@ Array& ParameterState::bind(DType dtype, uint64_t seed, ir::Location location) {
   }
   trained = true;
   return *value;
+}
+
+std::vector<passes::Finding> find_twins(const std::vector<ProgramParameter>& parameters,
+                                        ir::Location location) {
+  std::vector<passes::Finding> findings;
+  std::map<std::pair<uint64_t, uint32_t>, const ProgramParameter*> drawn;
+  for (const ProgramParameter& parameter : parameters) {
+    const ParameterState& state = *parameter.state;
+    if (!state.drawn) continue;
+    auto [first, added] = drawn.emplace(*state.drawn, &parameter);
+    if (added || first->second->state->value->bytes != state.value->bytes) continue;
+    findings.push_back(
+        {"equal-initial-values", location,
+         fmt::format("parameters '{}' and '{}' start from the same numbers: two programs with the "
+                     "seed {} made them, each as number {} of its own",
+                     first->second->name, parameter.name, state.drawn->first, state.drawn->second),
+         "give one of the programs another seed, or let this one be the first to run"});
+  }
+  return findings;
 }
 
 namespace {
@@ -61,27 +88,31 @@ std::shared_ptr<detail::ParameterState> detail_state(const Parameter& parameter)
   return parameter.state_;
 }
 
-Parameter::Parameter(Dims shape, Initializer initializer, std::string name)
+Parameter::Parameter(Dims shape, Initializer initializer, std::string name, ir::Location location)
     : state_(std::make_shared<detail::ParameterState>()) {
+  state_->shape = detail::located(location, "parameter '" + name + "'",
+                                  [&] { return Shape(std::span<const int64_t>(shape)); });
   state_->local_name = std::move(name);
-  state_->shape = Shape(std::span<const int64_t>(shape));
   state_->initializer = initializer;
 }
 
 const std::string& Parameter::name() const { return state_->name; }
 const Shape& Parameter::shape() const { return state_->shape; }
 
-const Array& Parameter::value() const {
+const Array& Parameter::value(ir::Location location) const {
   if (!state_->value)
-    throw UserError({}, "parameter '" + state_->local_name + "' has no value yet",
+    throw UserError(location, "parameter '" + state_->local_name + "' has no value yet",
                     "parameters are made when the first program that uses them is built");
   return *state_->value;
 }
 
-void Parameter::set_value(const Array& value) {
+void Parameter::set_value(const Array& value, ir::Location location) {
+  detail::located(location, "parameter '" + state_->local_name + "'", [&] { value.check_size(); });
   if (!(value.shape() == state_->shape))
-    throw UserError({}, fmt::format("parameter '{}' has shape [{}], not [{}]", state_->local_name,
-                                    to_string(state_->shape), to_string(value.shape())));
+    throw UserError(location,
+                    fmt::format("parameter '{}' has shape [{}], not [{}]", state_->local_name,
+                                to_string(state_->shape), to_string(value.shape())));
+  state_->drawn.reset();
   // Written in place: programs that run hold its address.
   if (state_->value)
     state_->value->bytes = value.converted_to(state_->value->dtype()).bytes;
@@ -89,15 +120,28 @@ void Parameter::set_value(const Array& value) {
     state_->value = value;
 }
 
-Dense::Dense(int64_t in, int64_t out, DenseOptions options)
-    : in_(in),
+namespace {
+
+int64_t checked(int64_t in, int64_t out, ir::Location location) {
+  if (in < 0 || out < 0)
+    throw UserError(location,
+                    fmt::format("dense {} -> {}: a number of features is negative", in, out),
+                    "nn::Dense takes the features of its argument, then those of its result");
+  return in;
+}
+
+}  // namespace
+
+Dense::Dense(int64_t in, int64_t out, DenseOptions options, ir::Location location)
+    : in_(checked(in, out, location)),
       out_(out),
       has_bias_(options.bias),
       state_(std::make_shared<detail::LayerState>()),
-      weight_({in, out}, options.initializer, "weight"),
-      bias_({out}, initializers::zeros(), "bias") {
+      weight_({in, out}, options.initializer, "weight", location),
+      bias_({out}, initializers::zeros(), "bias", location) {
   state_->kind = "dense";
   state_->name = options.name;
+  state_->given = !options.name.empty();
 }
 
 Tensor Dense::operator()(Operand x) const {
@@ -108,15 +152,14 @@ Tensor Dense::operator()(Operand x) const {
                     fmt::format("dense '{}': takes {} features, not {}", trace.scope(), in_,
                                 x.is_tensor() ? "x " + to_string(x.type()) : "a literal"),
                     "the last axis is the axis of features");
-  Operand weight(trace.tensor(trace.value(trace.parameter(detail_state(weight_), x.location()),
-                                          "dense", x.location())),
-                 x.location());
+  Operand weight(
+      trace.tensor(trace.value(trace.parameter(detail_state(weight_)), "dense", x.location())),
+      x.location());
   // A single row is a matrix product like any other.
   Tensor rows = x.rank() == 1 ? reshape(x, {1, in_}) : x.tensor();
   Tensor y = matmul(Operand(rows, x.location()), weight);
   if (has_bias_)
-    y = add(Operand(y, x.location()),
-            Operand(trace.parameter(detail_state(bias_), x.location()), x.location()));
+    y = add(Operand(y, x.location()), Operand(trace.parameter(detail_state(bias_)), x.location()));
   if (x.rank() == 1) y = reshape(Operand(y, x.location()), {out_});
   trace.layer_calls.push_back({trace.scope(), fmt::format("dense {} -> {}", in_, out_), x.type(),
                                y.type(), in_ * out_ + (has_bias_ ? out_ : 0), x.location(),

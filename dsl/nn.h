@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers. A layer is a handle: a copy shares its parameters. Parameters get their names at the
-// first trace, in the order of the calls; a layer's call, not its declaration, is the place that
-// errors and diagnoses name.
+// Layers. A layer is a handle: a copy shares its parameters. Names that the user does not give are
+// given by each trace in the order of the calls, and kept from the first one where they are free; a
+// layer's call, not its declaration, is the place that errors and diagnoses name. The first program
+// that runs makes the numbers, from its seed and the order in which it uses the parameters:
+// programs with equal seeds make equal numbers.
 #pragma once
 
 #include <mezzo/dsl/initializers.h>
@@ -27,17 +29,20 @@ struct Module {};
 class Parameter {
  public:
   /// `name` is completed by the names of the layers around it, and by a number where it is taken.
-  Parameter(Dims shape, Initializer initializer, std::string name = "parameter");
+  /// Throws UserError for a shape that cannot be.
+  Parameter(Dims shape, Initializer initializer, std::string name = "parameter",
+            ir::Location location = ir::Location::here());
 
-  /// The full name; empty before the first trace.
+  /// The full name in the first program that uses it, empty before; another program may give it a
+  /// number where layers without names of their own meet.
   const std::string& name() const;
   const Shape& shape() const;
   /// The numbers; throws UserError before the first program that uses it has run.
-  const Array& value() const;
+  const Array& value(ir::Location location = ir::Location::here()) const;
   /// Replaces the numbers, rounded to the parameter's element type once it has one. A Trainer's
   /// policy fixes that type: a later one may widen it, never narrow it; a program that only reads
   /// parameters gets a rounded copy.
-  void set_value(const Array& value);
+  void set_value(const Array& value, ir::Location location = ir::Location::here());
 
  private:
   friend std::shared_ptr<detail::ParameterState> detail_state(const Parameter& parameter);
@@ -56,7 +61,9 @@ struct DenseOptions {
 /// `x @ w + b` over the last axis; w is `[in, out]`.
 class Dense {
  public:
-  Dense(int64_t in, int64_t out, DenseOptions options = {});
+  /// Throws UserError for negative sizes.
+  Dense(int64_t in, int64_t out, DenseOptions options = {},
+        ir::Location location = ir::Location::here());
   Tensor operator()(Operand x) const;
 
   const Parameter& weight() const { return weight_; }

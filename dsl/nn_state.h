@@ -1,43 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handles of layers and parameters share: names that the first trace fixes, and the
-// numbers. Inside the library only.
+// What the handles of layers and parameters share: names and the numbers. A trace gives names that
+// are unique in it; the first one's are those that the handles show. Inside the library only.
 #pragma once
 
 #include <mezzo/dsl/initializers.h>
 #include <mezzo/ir/location.h>
+#include <mezzo/passes/pass.h>
 #include <mezzo/runtime/array.h>
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace mezzo::detail {
 
 struct ParameterState {
   std::string local_name;  // `weight`
-  std::string name;        // `hidden1.weight`, fixed at the first trace
+  std::string name;        // `hidden1.weight`, as in the first trace
   Shape shape;
   Initializer initializer;
   /// Empty until the first program that uses it binds it.
   std::optional<Array> value;
-  /// Place in the order of first use: the random stream of the initial values.
-  uint32_t ordinal = 0;
+  /// Seed and stream of `value` when the initializer drew it.
+  std::optional<std::pair<uint64_t, uint32_t>> drawn;
 
   /// A Trainer has chosen the element type of `value`: it holds what was trained and is never
   /// narrowed.
   bool trained = false;
 
   /// The numbers for a program that only reads them: `value` itself, or `copy` after a conversion
-  /// to `dtype`. Made by the initializer the first time.
-  Array& read(DType dtype, uint64_t seed, Array& copy);
+  /// to `dtype`. Made by the initializer the first time; `ordinal` is the place among the
+  /// parameters of that program, in the order of their first use.
+  Array& read(DType dtype, uint64_t seed, uint32_t ordinal, Array& copy);
   /// The numbers for a step that updates them. Throws UserError when they were trained in a wider
   /// type than `dtype`.
-  Array& bind(DType dtype, uint64_t seed, ir::Location location);
+  Array& bind(DType dtype, uint64_t seed, uint32_t ordinal, ir::Location location);
+
+ private:
+  void make(DType dtype, uint64_t seed, uint32_t ordinal);
 };
+
+/// A parameter in a program.
+struct ProgramParameter {
+  std::shared_ptr<ParameterState> state;
+  std::string name;  // in the program
+  uint32_t ordinal = 0;
+};
+
+/// Parameters that programs before this one drew from one stream: they start alike, and layers that
+/// start alike may learn alike.
+std::vector<passes::Finding> find_twins(const std::vector<ProgramParameter>& parameters,
+                                        ir::Location location);
 
 struct LayerState {
   std::string kind;  // `dense`: the default name
-  std::string name;  // given by the user, or at the first call
-  bool named = false;
+  std::string name;  // given by the user, or by the first trace
+  bool given = false;
 };
 
 }  // namespace mezzo::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/ops.h>
 
+#include <mezzo/dsl/located.h>
 #include <mezzo/dsl/nn.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
@@ -16,16 +17,16 @@ using ir::Attrs;
 using ir::OpKind;
 using ir::Value;
 
-int64_t Tensor::dim(int axis) const {
+int64_t Tensor::dim(int axis, ir::Location location) const {
   int from_start = axis < 0 ? axis + rank() : axis;
   if (from_start < 0 || from_start >= rank())
     throw UserError(
-        {}, "dim: axis " + std::to_string(axis) + " is out of range for " + to_string(type_));
+        location, "dim: axis " + std::to_string(axis) + " is out of range for " + to_string(type_),
+        "axes count from 0, or from -1 at the end");
   return type_.shape[from_start];
 }
 
-Tensor Tensor::named(std::string_view name) const {
-  ir::Location location;
+Tensor Tensor::named(std::string_view name, ir::Location location) const {
   Trace& trace = Trace::require("named", location);
   trace.name_value(trace.value(*this, "named", location), name);
   return *this;
@@ -33,8 +34,7 @@ Tensor Tensor::named(std::string_view name) const {
 
 Operand::Operand(const nn::Parameter& parameter, const char* file, int line)
     : location_{file, line} {
-  tensor_ =
-      Trace::require("parameter", location_).parameter(nn::detail_state(parameter), location_);
+  tensor_ = Trace::require("parameter", location_).parameter(nn::detail_state(parameter));
 }
 
 namespace {
@@ -49,6 +49,11 @@ Tensor unary(OpKind kind, const Operand& x, Attrs attrs,
   Trace& trace = require(kind, x.location());
   Value value = detail::single(trace, kind, x);
   return trace.tensor(trace.make(kind, {value}, std::move(attrs), x.location(), declared));
+}
+
+ir::Type type_of(const char* what, DType dtype, const Dims& dims, ir::Location location) {
+  return detail::located(location, what,
+                         [&] { return ir::Type(dtype, Shape(std::span<const int64_t>(dims))); });
 }
 
 /// An op without operands.
@@ -74,8 +79,6 @@ Tensor reduce(OpKind kind, const Operand& x, Axes axes, bool keepdims) {
 Tensor along_axis(OpKind kind, const Operand& x, int64_t axis) {
   return unary(kind, x, {{"axis", from_start(axis, x.rank())}});
 }
-
-Shape shape_of(const Dims& dims) { return Shape(std::span<const int64_t>(dims)); }
 
 std::string list_text(const std::vector<int64_t>& values) {
   std::string out = "[";
@@ -141,6 +144,12 @@ Tensor cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options
 }
 
 Tensor reshape(Operand x, Dims shape) {
+  for (int64_t length : shape)
+    if (length < -1)
+      throw UserError(x.location(),
+                      "reshape: the length " + std::to_string(length) + " of " + list_text(shape) +
+                          " is negative (x " + to_string(x.type()) + ")",
+                      "one length may be -1: it follows from the others");
   int64_t known = 1, elements = x.type().elements();
   auto open = shape.end();
   for (auto dim = shape.begin(); dim != shape.end(); ++dim) {
@@ -196,7 +205,7 @@ Tensor broadcast_to(Operand x, Dims shape) {
 }
 
 Tensor full(Dims shape, Literal value, DType dtype, Location location) {
-  return nullary(OpKind::Constant, ir::Type(dtype, shape_of(shape)),
+  return nullary(OpKind::Constant, type_of("full", dtype, shape, location),
                  {{"value", detail::literal_attr("full", dtype, value, location)}}, location);
 }
 
@@ -204,23 +213,23 @@ Tensor constant(std::vector<double> values, Dims shape, DType dtype, Location lo
   ir::AttrList list;
   for (double value : values)
     list.push_back(detail::literal_attr("constant", dtype, value, location));
-  return nullary(OpKind::Constant, ir::Type(dtype, shape_of(shape)), {{"value", Attr(list)}},
-                 location);
+  return nullary(OpKind::Constant, type_of("constant", dtype, shape, location),
+                 {{"value", Attr(list)}}, location);
 }
 
 Tensor iota(Dims shape, DType dtype, int64_t axis, Location location) {
   int rank = static_cast<int>(shape.size());
-  return nullary(OpKind::Iota, ir::Type(dtype, shape_of(shape)), {{"axis", from_start(axis, rank)}},
-                 location);
+  return nullary(OpKind::Iota, type_of("iota", dtype, shape, location),
+                 {{"axis", from_start(axis, rank)}}, location);
 }
 
 namespace {
 
 Tensor random(OpKind kind, const Dims& shape, DType dtype, ir::Location location) {
   Trace& trace = require(kind, location);
+  ir::Type type = type_of(ir::to_string(kind), dtype, shape, location);
   Value rng = trace.rng(location);
-  return trace.tensor(trace.make(kind, {rng}, {{"stream", trace.next_stream()}}, location,
-                                 {ir::Type(dtype, shape_of(shape))}));
+  return trace.tensor(trace.make(kind, {rng}, {{"stream", trace.next_stream()}}, location, {type}));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct Adam {
   LearningRate learning_rate = 1e-3;
   double beta1 = 0.9;
   double beta2 = 0.999;
-  double eps = 1e-8;
+  double eps = 1e-8;  // above 0
   double weight_decay = 0;
 };
 
@@ -45,9 +45,11 @@ struct OptimizerPlan {
   bool nesterov = false;
 };
 
-/// Throw UserError for values out of range.
-OptimizerPlan plan_optimizer(const optim::SGD& sgd);
-OptimizerPlan plan_optimizer(const optim::Adam& adam);
+/// Throw UserError for numbers out of range, and for those that would be 0 or infinite in f32.
+OptimizerPlan plan_optimizer(const optim::SGD& sgd, ir::Location location = ir::Location::here());
+OptimizerPlan plan_optimizer(const optim::Adam& adam, ir::Location location = ir::Location::here());
+/// The same for a rate; `what` starts the text.
+void check_rate(const std::string& what, double rate, ir::Location location);
 
 }  // namespace detail
 }  // namespace mezzo

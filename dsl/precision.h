@@ -20,7 +20,7 @@ class Policy {
   static Policy float16() { return Policy("float16", f16, f16); }
   static Policy bfloat16() { return Policy("bfloat16", bf16, bf16); }
   /// By the names above; throws UserError that lists them.
-  static Policy by_name(const std::string& name);
+  static Policy by_name(const std::string& name, ir::Location location = ir::Location::here());
 
   const char* name() const { return name_; }
   DType compute() const { return compute_; }
@@ -84,8 +84,8 @@ struct LossScale {
     return kind == Kind::ByPolicy ? policy.needs_loss_scale() : kind != Kind::None;
   }
   /// Options of the pass loss-scale, or "off"; throws UserError for a factor that is not a power of
-  /// two in f32.
-  std::string options(const Policy& policy) const;
+  /// two in f32 or moves the wrong way, and for an initial scale outside of [floor, ceiling].
+  std::string options(const Policy& policy, ir::Location location = ir::Location::here()) const;
 };
 
 }  // namespace mezzo

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/schedules.h>
 
+#include <mezzo/dsl/optim.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
 
@@ -12,10 +13,12 @@ namespace mezzo::schedules {
 
 namespace {
 
-/// min(step / steps, 1) in f32.
-Tensor progress(const Tensor& step, int64_t steps, ir::Location location) {
+/// min(step / steps, 1) in f32; checks the schedule first.
+Tensor progress(const Tensor& step, double from, double to, int64_t steps, ir::Location location) {
   if (steps < 1)
     throw UserError(location, "schedule: steps must be at least 1, not " + std::to_string(steps));
+  detail::check_rate("schedule: `from`", from, location);
+  detail::check_rate("schedule: `to`", to, location);
   Tensor share = mul(mezzo::cast(step, f32), 1.0 / static_cast<double>(steps));
   return minimum(share, 1.0);
 }
@@ -40,12 +43,12 @@ Tensor cos_pi(const Tensor& u) {
 
 Tensor Linear::operator()(Tensor step) const {
   detail::PlaceScope place(location);
-  return progress(step, steps, location) * (to - from) + from;
+  return progress(step, from, to, steps, location) * (to - from) + from;
 }
 
 Tensor Cosine::operator()(Tensor step) const {
   detail::PlaceScope place(location);
-  return (cos_pi(progress(step, steps, location)) + 1.0) * ((from - to) / 2) + to;
+  return (cos_pi(progress(step, from, to, steps, location)) + 1.0) * ((from - to) / 2) + to;
 }
 
 }  // namespace mezzo::schedules

@@ -3,6 +3,7 @@
 // copy, without data; the numbers go in and out as `Array` (runtime/array.h).
 #pragma once
 
+#include <mezzo/ir/location.h>
 #include <mezzo/ir/shape.h>
 
 #include <cstdint>
@@ -53,11 +54,11 @@ class Tensor {
   DType dtype() const { return type_.dtype; }
   int rank() const { return type_.rank(); }
   /// Length of an axis, counted from the end when negative; throws UserError when out of range.
-  int64_t dim(int axis) const;
+  int64_t dim(int axis, ir::Location location = ir::Location::here()) const;
   explicit operator bool() const = delete;  // a traced value has no number yet; see `where`
 
   /// Names the value in the IR; the same tensor. A number is added where the name is taken.
-  Tensor named(std::string_view name) const;
+  Tensor named(std::string_view name, ir::Location location = ir::Location::here()) const;
 
  private:
   friend class detail::Trace;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/trace.h>
 
+#include <mezzo/dsl/located.h>
 #include <mezzo/ir/error.h>
 
 #include <atomic>
@@ -32,8 +33,6 @@ Trace::Trace(std::string module_name, DType storage)
 
 Trace::~Trace() { t_current = previous_; }
 
-Trace* Trace::current() { return t_current; }
-
 Trace& Trace::require(std::string_view what, ir::Location location) {
   if (t_current && !t_current->frames_.empty()) return *t_current;
   throw UserError(location, std::string(what) + ": called outside of a trace",
@@ -54,7 +53,16 @@ std::vector<ir::Value> Trace::end_function(std::span<const ir::Value> results,
   frames_.back().function->set_results(results, std::move(attrs));
   std::vector<ir::Value> captured = std::move(frames_.back().captured);
   frames_.pop_back();
+  if (frames_.empty()) {
+    for (ir::Function* function : abandoned_) module_->erase_function(function);
+    abandoned_.clear();
+  }
   return captured;
+}
+
+void Trace::abandon_functions(size_t first) {
+  for (size_t i = first; i < module_->functions().size(); ++i)
+    abandoned_.insert(module_->functions()[i].get());
 }
 
 std::string Trace::fresh_function_name(const std::string& wanted) const {
@@ -123,24 +131,20 @@ ir::Value Trace::lift(size_t index, ir::Value value, std::string_view what, ir::
   return inner;
 }
 
-Tensor Trace::parameter(const std::shared_ptr<ParameterState>& state, ir::Location location) {
+Tensor Trace::parameter(const std::shared_ptr<ParameterState>& state) {
   auto found = parameter_values_.find(state.get());
   if (found == parameter_values_.end()) {
-    if (state->name.empty()) {
-      std::string path = scope().empty() ? state->local_name : scope() + "." + state->local_name;
-      state->name = path;
-      for (int i = 1; parameter_names_.count(state->name); ++i)
-        state->name = path + "_" + std::to_string(i);
-      state->ordinal = static_cast<uint32_t>(parameters_.size());
-    }
-    if (!parameter_names_.insert(state->name).second)
-      throw UserError(location, "two parameters are named '" + state->name + "'",
-                      "give one of the layers a name of its own: {.name = \"...\"}");
+    // By this trace alone and by names that stay: each trace of a program gives the same names.
+    std::string path = scope().empty() ? state->local_name : scope() + "." + state->local_name;
+    std::string name = path;
+    for (int i = 1; !parameter_names_.insert(name).second; ++i)
+      name = path + "_" + std::to_string(i);
+    if (state->name.empty()) state->name = name;
     Frame& root = frames_.front();
-    ir::Value value = root.function->add_parameter(
-        ir::Type(storage_, state->shape), fresh_name(root, state->name), {{"param", true}});
-    parameters_.push_back(state);
-    value_names_.emplace_back(value.name());
+    ir::Value value = root.function->add_parameter(ir::Type(storage_, state->shape),
+                                                   fresh_name(root, name), {{"param", true}});
+    parameters_.push_back(
+        {state, std::string(value.name()), static_cast<uint32_t>(parameters_.size())});
     found = parameter_values_.emplace(state.get(), value).first;
   }
   return tensor(found->second);
@@ -163,7 +167,8 @@ ir::Op* Trace::create(ir::OpKind kind, std::span<const ir::Value> operands, ir::
   if (!scopes_.empty()) attrs.set("scope", scopes_.back());
   if (!policies.empty()) attrs.set("policy", policies.back());
   if (!checkpoints.empty()) attrs.set("checkpoint", checkpoints.back());
-  return builder.create(kind, operands, std::move(attrs), declared);
+  return located(location, ir::to_string(kind),
+                 [&] { return builder.create(kind, operands, std::move(attrs), declared); });
 }
 
 ir::Value Trace::make(ir::OpKind kind, std::initializer_list<ir::Value> operands, ir::Attrs attrs,
@@ -177,15 +182,14 @@ void Trace::enter_layer(const std::shared_ptr<LayerState>& layer, ir::Location l
   std::string prefix = scope().empty() ? "" : scope() + ".";
   auto found = layers_.find(layer.get());
   if (found == layers_.end()) {
-    if (layer->name.empty()) {
-      layer->name = layer->kind;
-      for (int i = 1; layer_names_.count(prefix + layer->name); ++i)
-        layer->name = layer->kind + "_" + std::to_string(i);
-    } else if (layer_names_.count(prefix + layer->name)) {
-      throw UserError(location, "two layers are named '" + prefix + layer->name + "'",
+    std::string name = layer->name.empty() ? layer->kind : layer->name;
+    if (layer->given && layer_names_.count(prefix + name))
+      throw UserError(location, "two layers are named '" + prefix + name + "'",
                       "give one of them a name of its own: {.name = \"...\"}");
-    }
-    found = layers_.emplace(layer.get(), prefix + layer->name).first;
+    for (int i = 1; layer_names_.count(prefix + name); ++i)
+      name = layer->kind + "_" + std::to_string(i);
+    if (layer->name.empty()) layer->name = name;
+    found = layers_.emplace(layer.get(), prefix + name).first;
     layer_names_.insert(found->second);
     kept_layers_.push_back(layer);  // its address must not be reused while it is a key
   }

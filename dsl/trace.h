@@ -27,9 +27,8 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  /// The trace of this thread, or null.
-  static Trace* current();
-  /// The same; throws UserError "`WHAT`: called outside of a trace" when there is none.
+  /// The trace of this thread; throws UserError "`WHAT`: called outside of a trace" when there is
+  /// none.
   static Trace& require(std::string_view what, ir::Location location);
 
   ir::Module& module() { return *module_; }
@@ -41,6 +40,11 @@ class Trace {
   /// last parameters: they are returned, to be passed by whoever calls it.
   std::vector<ir::Value> end_function(std::span<const ir::Value> results,
                                       std::vector<ir::Attrs> attrs = {});
+  /// Closes it without results.
+  void leave_function() { frames_.pop_back(); }
+  /// Erases the functions from number `first` of the module on, when the outermost one ends: until
+  /// then a tensor of theirs is known to be one.
+  void abandon_functions(size_t first);
   ir::Function* function() const { return frames_.back().function; }
   /// A name that no function of the module has yet.
   std::string fresh_function_name(const std::string& wanted) const;
@@ -53,7 +57,7 @@ class Trace {
   ir::Value value(const Tensor& tensor, std::string_view what, ir::Location location);
   /// The value of a model's parameter, which becomes a parameter of the outermost function at its
   /// first use.
-  Tensor parameter(const std::shared_ptr<ParameterState>& state, ir::Location location);
+  Tensor parameter(const std::shared_ptr<ParameterState>& state);
   /// `%rng`, state of the outermost function.
   ir::Value rng(ir::Location location);
   int64_t next_stream() { return streams_++; }
@@ -73,8 +77,9 @@ class Trace {
   /// 16-bit operands are cast up: the region is kept in f32.
   bool widens() const { return !policies.empty() && policies.back() == "float32"; }
 
-  /// Enters a layer; gives it a name at its first call. Throws UserError when another layer of this
-  /// trace has that name.
+  /// Enters a layer. Without a name from the user it has the one of its first trace, or the next
+  /// that is free where another layer of this trace has it; throws UserError when the user gave two
+  /// layers one name.
   void enter_layer(const std::shared_ptr<LayerState>& layer, ir::Location location);
   void leave_layer() { scopes_.pop_back(); }
   std::string scope() const { return scopes_.empty() ? "" : scopes_.back(); }
@@ -93,10 +98,8 @@ class Trace {
   };
   std::vector<LayerCall> layer_calls;
 
-  /// Parameters in order of their first use.
-  const std::vector<std::shared_ptr<ParameterState>>& parameters() const { return parameters_; }
-  /// Their names in the outermost function, which differ from their own where those were taken.
-  const std::vector<std::string>& parameter_names() const { return value_names_; }
+  /// Parameters in order of their first use, by their names in the outermost function.
+  const std::vector<ProgramParameter>& parameters() const { return parameters_; }
   /// Name of the random state in the outermost function; empty when nothing is random.
   std::string rng_name() const { return rng_ ? std::string(rng_.name()) : ""; }
   std::vector<passes::Finding> findings;
@@ -117,15 +120,44 @@ class Trace {
   DType storage_;
   std::unique_ptr<ir::Module> module_;
   std::vector<Frame> frames_;
+  std::set<ir::Function*> abandoned_;
   std::vector<std::string> scopes_;
   std::unordered_map<const LayerState*, std::string> layers_;
   std::unordered_map<const ParameterState*, ir::Value> parameter_values_;
-  std::vector<std::shared_ptr<ParameterState>> parameters_;
-  std::vector<std::string> value_names_;
+  std::vector<ProgramParameter> parameters_;
   std::vector<std::shared_ptr<LayerState>> kept_layers_;
   std::set<std::string> layer_names_, parameter_names_;
   ir::Value rng_;
   int64_t streams_ = 0;
+};
+
+/// A function that is open until `end`. Unless it is kept, since something threw, it is erased with
+/// those that were made inside of it.
+class FunctionScope {
+ public:
+  FunctionScope(Trace& trace, const std::string& name)
+      : trace_(trace), place_(trace.module().functions().size()) {
+    trace_.begin_function(name);
+  }
+  ~FunctionScope() {
+    if (open_) trace_.leave_function();
+    if (!kept_) trace_.abandon_functions(place_);
+  }
+  FunctionScope(const FunctionScope&) = delete;
+  FunctionScope& operator=(const FunctionScope&) = delete;
+
+  /// As Trace::end_function.
+  std::vector<ir::Value> end(std::span<const ir::Value> results) {
+    std::vector<ir::Value> captured = trace_.end_function(results);
+    open_ = false;
+    return captured;
+  }
+  void keep() { kept_ = true; }
+
+ private:
+  Trace& trace_;
+  size_t place_;
+  bool open_ = true, kept_ = false;
 };
 
 /// While it lives, ops are made at `location`, if that is known.

@@ -42,6 +42,7 @@ struct TrainerOptions {
 /// What one step did.
 struct StepResult {
   double loss = 0;
+  /// Accuracy over the labels that are not ignored; NaN without classes.
   double metric = 0;
   /// False: skipped; every parameter and state kept its bits.
   bool taken = true;
@@ -55,7 +56,8 @@ struct StepResult {
 
 struct EpochReport {
   int64_t epoch = 0;
-  /// Means over taken steps with a finite loss.
+  /// Means over the samples, without ignored labels, of taken steps with a finite loss. An accuracy
+  /// is NaN where the loss has no classes or every label is ignored, a loss where no step counts.
   double loss = 0, accuracy = 0;
   double scale = 1;
   int64_t steps = 0, skipped = 0, nonfinite_losses = 0;
@@ -68,13 +70,15 @@ struct FitOptions {
   /// Evaluated after each epoch.
   std::optional<Dataset> validation = std::nullopt;
   bool shuffle = true;
-  /// One line an epoch on standard error.
+  /// One line an epoch on standard error, or where the log goes; a bar meanwhile on a terminal.
   bool progress = true;
   std::function<void(const EpochReport&)> on_epoch = {};
 };
 
 struct Evaluation {
+  /// Mean over the samples, without ignored labels; 0 when all are ignored.
   double loss = 0;
+  /// NaN where the loss has no classes or every label is ignored.
   double accuracy = 0;
 };
 
@@ -113,41 +117,46 @@ class Trainer {
           ir::Location location = ir::Location::here())
       : Trainer(detail::TrainingDescription{detail::at_location(std::move(model), location),
                                             detail::at_location(std::move(loss), location),
-                                            detail::plan_optimizer(optimizer), std::move(options),
-                                            location}) {}
+                                            detail::plan_optimizer(optimizer, location),
+                                            std::move(options), location}) {}
   ~Trainer();
+  /// Of the Trainer that was moved from, everything but its destructor throws UserError.
   Trainer(Trainer&&) noexcept;
 
   /// Trains; throws UserError when the loss is broken in a way that a smaller scale cannot mend,
   /// naming the operation and its line.
-  std::vector<EpochReport> fit(const Dataset& data, FitOptions options = {});
-  /// One step on one batch.
-  StepResult step(const Array& inputs, const Array& targets);
+  std::vector<EpochReport> fit(const Dataset& data, FitOptions options = {},
+                               ir::Location location = ir::Location::here());
+  /// One step on one batch; u8 inputs are pixels as in `fit`.
+  StepResult step(const Array& inputs, const Array& targets,
+                  ir::Location location = ir::Location::here());
   /// Mean loss and accuracy under the policy of the training.
-  Evaluation evaluate(const Dataset& data);
+  Evaluation evaluate(const Dataset& data, ir::Location location = ir::Location::here());
 
   /// Traces and compiles for batches of `data`, which `fit` does when needed.
-  void compile(const Dataset& data);
+  void compile(const Dataset& data, ir::Location location = ir::Location::here());
   /// Layers with output, parameters, types, work and the line of their first call; after `compile`.
-  std::string summary() const;
+  std::string summary(ir::Location location = ir::Location::here()) const;
   /// The traced training module as IR text; after `compile`.
-  std::string ir() const;
-  const runtime::CompileReport& compile_report() const;
+  std::string ir(ir::Location location = ir::Location::here()) const;
+  const runtime::CompileReport& compile_report(ir::Location location = ir::Location::here()) const;
 
   /// The loss scale; 1 without loss scaling.
-  double scale() const;
-  /// Only for a constant rate; throws UserError under a schedule.
-  void set_learning_rate(double rate);
+  double scale(ir::Location location = ir::Location::here()) const;
+  /// Only for a constant rate; throws UserError under a schedule, and for a rate that is no finite
+  /// number from 0 on in f32.
+  void set_learning_rate(double rate, ir::Location location = ir::Location::here());
   /// Steps taken and skipped since the Trainer was made.
-  int64_t taken_steps() const;
-  int64_t skipped_steps() const;
+  int64_t taken_steps(ir::Location location = ir::Location::here()) const;
+  int64_t skipped_steps(ir::Location location = ir::Location::here()) const;
   /// State beside the parameters by name (`hidden1.weight.m`, `t`, `scale` ...), for inspection.
-  std::vector<std::string> state_names() const;
-  const Array& state(const std::string& name) const;
-  int64_t parameter_count() const;
+  std::vector<std::string> state_names(ir::Location location = ir::Location::here()) const;
+  const Array& state(const std::string& name, ir::Location location = ir::Location::here()) const;
+  int64_t parameter_count(ir::Location location = ir::Location::here()) const;
 
  private:
   explicit Trainer(detail::TrainingDescription description);
+  detail::TrainerState& live(ir::Location location) const;
   std::unique_ptr<detail::TrainerState> state_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/trainer_state.h>
 
+#include <mezzo/dsl/located.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/printer.h>
 #include <mezzo/runtime/log.h>
@@ -22,12 +23,72 @@ std::string key_of(const ir::Type& inputs, const ir::Type& targets) {
   return to_string(inputs) + to_string(targets);
 }
 
+int64_t samples_of(const ir::Type& type) { return type.rank() ? type.shape[0] : 1; }
+
+/// How much a batch counts in means over batches.
+struct Weight {
+  double loss = 0;                 // of its mean loss
+  double labels = 0, counted = 0;  // all, and those that are not ignored
+};
+
+/// The weight of the first `samples` samples of the batch that stands in `built`.
+Weight weigh(const TrainerState::Built& built, int64_t samples) {
+  const ir::Type& type = built.targets.type;
+  int64_t labels = type.elements() / std::max<int64_t>(1, samples_of(type)) * samples;
+  Weight weight{static_cast<double>(samples), static_cast<double>(labels),
+                static_cast<double>(labels)};
+  const std::vector<LabelRange>& ranges = built.traced.labels;
+  if (ranges.empty()) return weight;
+  for (int64_t i = 0; i < labels; ++i)
+    if (built.targets.as_integer(i) == ranges[0].ignore_index) --weight.counted;
+  if (ranges[0].mean) weight.loss = weight.counted;
+  return weight;
+}
+
+/// Means over batches.
+class Means {
+ public:
+  /// `share`: of all labels of the batch, those that were hit.
+  void add(const Weight& weight, double loss, double share) {
+    any_ = true;
+    weight_ += weight.loss;
+    if (weight.loss > 0) loss_ += weight.loss * loss;
+    counted_ += weight.counted;
+    hits_ += hits(weight, share);
+  }
+  /// NaN without a batch, 0 when all labels are ignored.
+  double loss() const { return !any_ ? std::nan("") : weight_ > 0 ? loss_ / weight_ : 0; }
+  /// NaN when nothing counts.
+  double accuracy() const { return counted_ > 0 ? hits_ / counted_ : std::nan(""); }
+
+  static double accuracy(const Weight& weight, double share) {
+    return weight.counted > 0 ? hits(weight, share) / weight.counted : std::nan("");
+  }
+
+ private:
+  static double hits(const Weight& weight, double share) {
+    return std::round(share * weight.labels);
+  }
+
+  bool any_ = false;
+  double weight_ = 0, loss_ = 0, counted_ = 0, hits_ = 0;
+};
+
+/// The mean of hits that a program gave; NaN when the loss has no classes.
+double share_of_hits(const TrainerState::Built& built) {
+  return built.traced.has_metric ? built.results[1].item() : std::nan("");
+}
+
 }  // namespace
 
 TrainerState::TrainerState(TrainingDescription described) : description(std::move(described)) {
   if (description.options.batch < 1)
-    throw UserError(description.location, fmt::format("trainer: batch must be at least 1, not {}",
-                                                      description.options.batch));
+    throw UserError(
+        description.location,
+        fmt::format("trainer: batch must be at least 1, not {}", description.options.batch),
+        "128 is the default");
+  description.options.loss_scale.options(description.options.policy, description.location);
+  check_rounding(description.options.rounding, description.location);
 }
 
 TrainerState::Built& TrainerState::step_program(const ir::Type& inputs, const ir::Type& targets) {
@@ -50,8 +111,10 @@ void TrainerState::prepare_step(const ir::Type& inputs, const ir::Type& targets)
 
 TrainerState::Pending TrainerState::start_step(const ir::Type& inputs, const ir::Type& targets,
                                                bool background) {
-  return start(trace_training(description, inputs, targets), "step",
-               description.options.loss_scale.options(description.options.policy), background);
+  return start(
+      trace_training(description, inputs, targets), "step",
+      description.options.loss_scale.options(description.options.policy, description.location),
+      background);
 }
 
 TrainerState::Built& TrainerState::loss_program(const ir::Type& inputs, const ir::Type& targets) {
@@ -62,9 +125,9 @@ TrainerState::Built& TrainerState::loss_program(const ir::Type& inputs, const ir
 
 TrainerState::Built& TrainerState::evaluation_program(const Dataset& data, int64_t count) {
   int64_t batch = std::min(description.options.batch, data.size());
-  Built& full = loss_program(batch_type(data.inputs, batch), batch_type(data.targets, batch));
+  Built& full = loss_program(input_type(data.inputs, batch), batch_type(data.targets, batch));
   if (count == batch || !full.traced.count_name.empty()) return full;
-  return loss_program(batch_type(data.inputs, count), batch_type(data.targets, count));
+  return loss_program(input_type(data.inputs, count), batch_type(data.targets, count));
 }
 
 TrainerState::Pending TrainerState::start(TrainingModule traced, const std::string& function,
@@ -91,9 +154,9 @@ std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
   auto built = std::make_unique<Built>();
   TrainingModule& traced = pending.traced;
   built->text = std::move(pending.text);
-  std::map<std::string, std::shared_ptr<ParameterState>, std::less<>> parameters;
-  for (size_t i = 0; i < traced.parameters.size(); ++i)
-    parameters[traced.parameter_names[i]] = traced.parameters[i];
+  std::map<std::string, ProgramParameter, std::less<>> parameters;
+  for (const ProgramParameter& parameter : traced.parameters)
+    parameters[parameter.name] = parameter;
   for (const auto& [name, type] : traced.states) {
     if (states.count(name)) continue;
     Array& state = states.emplace(name, Array(type)).first->second;
@@ -101,18 +164,20 @@ std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
     if (name == traced.rng_name)
       state.set_integer(0, static_cast<int64_t>(description.options.seed));
   }
-  built->program = pending.program.get();
+  built->program = located(description.location, "", [&] { return pending.program.get(); });
   built->traced = std::move(traced);
   report_findings(built->traced.findings);
   report_findings(built->program->report.findings);
+  report_findings(find_twins(built->traced.parameters, description.location));
 
   const ir::Function& compiled = built->program->function();
   built->inputs = Array(compiled.parameter(0).type());
   built->targets = Array(compiled.parameter(1).type());
   for (int i = 0; i < compiled.num_parameters(); ++i) {
     auto found = parameters.find(compiled.parameter(i).name());
-    built->parameters.push_back(found == parameters.end() ? nullptr : found->second);
-    built->states.push_back(built->parameters.back() ? nullptr : state_of(compiled, i, *built));
+    built->parameters.push_back(found == parameters.end() ? ProgramParameter() : found->second);
+    built->states.push_back(built->parameters.back().state ? nullptr
+                                                           : state_of(compiled, i, *built));
   }
   std::vector<ir::Value> results = compiled.results();
   for (int i = 0; i < compiled.num_results(); ++i)
@@ -148,13 +213,16 @@ void TrainerState::report_findings(const std::vector<passes::Finding>& findings)
   }
 }
 
-std::pair<ir::Type, ir::Type> TrainerState::batch_types(const Dataset& data) const {
-  data.check();
-  data.inputs.check_size();
-  data.targets.check_size();
-  if (data.size() == 0) throw UserError(description.location, "the data set is empty");
+std::pair<ir::Type, ir::Type> TrainerState::batch_types(const Dataset& data,
+                                                        ir::Location location) const {
+  data.check(location);
+  if (data.size() == 0)
+    throw UserError(location,
+                    fmt::format("the data set is empty: inputs {}, targets {}",
+                                to_string(data.inputs.type), to_string(data.targets.type)),
+                    "at least one sample is needed");
   int64_t count = std::min(description.options.batch, data.size());
-  return {batch_type(data.inputs, count), batch_type(data.targets, count)};
+  return {input_type(data.inputs, count), batch_type(data.targets, count)};
 }
 
 double TrainerState::scale() const {
@@ -173,9 +241,10 @@ void TrainerState::run(Built& built) {
   auto bound = [&](size_t i) -> Array& {
     if (built.states[i]) return *built.states[i];
     DType dtype = function.parameter(static_cast<int>(i)).dtype();
-    ParameterState& parameter = *built.parameters[i];
-    return updated[i] ? parameter.bind(dtype, description.options.seed, description.location)
-                      : parameter.read(dtype, description.options.seed, copies[i]);
+    const ProgramParameter& parameter = built.parameters[i];
+    const uint64_t seed = description.options.seed;
+    return updated[i] ? parameter.state->bind(dtype, seed, parameter.ordinal, description.location)
+                      : parameter.state->read(dtype, seed, parameter.ordinal, copies[i]);
   };
   for (size_t i = 0; i < built.states.size(); ++i) parameters.push_back(bound(i).bytes.data());
   size_t next = 0;
@@ -195,7 +264,8 @@ StepResult TrainerState::run_step(Built& built) {
   int32_t verdict = static_cast<int32_t>(built.results.back().as_integer(0));
   StepResult result;
   result.loss = built.results[0].item();
-  if (built.traced.has_metric) result.metric = built.results[1].item();
+  result.metric =
+      Means::accuracy(weigh(built, samples_of(built.targets.type)), share_of_hits(built));
   result.taken = ir::is_taken(verdict);
   result.scale = scale();
   result.verdict = ir::to_string(ir::verdict_code(verdict));
@@ -224,14 +294,25 @@ void TrainerState::judge(const Built& built, int32_t verdict, double scale_befor
                    result.scale);
 }
 
-std::pair<double, double> TrainerState::run_loss(Built& built) {
-  run(built);
-  return {built.results[0].item(), built.traced.has_metric ? built.results[1].item() : 0};
+namespace {
+
+/// `loss 0.4100  accuracy 85.00 %  validation loss 0.4300  accuracy 84.00 %  scale 1  skipped 0`.
+std::string describe(const EpochReport& report, bool validated) {
+  auto means = [](double loss, double accuracy) {
+    return fmt::format("loss {:.4f}  ", loss) +
+           (std::isnan(accuracy) ? "" : fmt::format("accuracy {:.2f} %  ", 100 * accuracy));
+  };
+  return means(report.loss, report.accuracy) +
+         (validated ? "validation " + means(report.validation_loss, report.validation_accuracy)
+                    : "") +
+         fmt::format("scale {}  skipped {}", report.scale, report.skipped);
 }
 
-EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& options,
-                                    int64_t epochs) {
-  auto [inputs, targets] = batch_types(data);
+}  // namespace
+
+EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& options, int64_t epochs,
+                                    ir::Location location) {
+  auto [inputs, targets] = batch_types(data, location);
   int64_t batch = inputs.shape[0], size = data.size();
   int64_t steps = description.options.drop_last ? size / batch : (size + batch - 1) / batch;
   std::vector<int64_t> order(static_cast<size_t>(size));
@@ -240,163 +321,68 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
     order = shuffled(size, description.options.seed, static_cast<uint64_t>(epoch));
   step_program(inputs, targets);  // compile times are no part of the epoch
   if (steps * batch > size)
-    prepare_step(batch_type(data.inputs, size % batch), batch_type(data.targets, size % batch));
+    prepare_step(input_type(data.inputs, size % batch), batch_type(data.targets, size % batch));
 
   EpochReport report;
   report.epoch = ++epoch;
   report.steps = steps;
   auto start = std::chrono::steady_clock::now();
-  std::optional<runtime::Progress> progress;
-  if (options.progress) progress.emplace(fmt::format("epoch {}/{}", report.epoch, epochs), steps);
-  double samples = 0, loss = 0, metric = 0;
+  const std::string title = fmt::format("epoch {}/{}", report.epoch, epochs);
+  std::optional<runtime::Progress> progress;  // while the epoch lasts, where lines can be rewritten
+  if (options.progress && runtime::console().style().rewrites) progress.emplace(title, steps);
+  Means means;
   for (int64_t step = 0; step < steps; ++step) {
     int64_t first = step * batch, count = std::min(batch, size - first);
-    Built& built = step_program(batch_type(data.inputs, count), batch_type(data.targets, count));
-    std::span<const int64_t> rows(order.data() + first, static_cast<size_t>(count));
-    gather_rows(data.inputs, rows, built.inputs);
-    gather_rows(data.targets, rows, built.targets);
+    Built& built = step_program(input_type(data.inputs, count), batch_type(data.targets, count));
+    built.rows.assign(order.begin() + first, order.begin() + first + count);
+    gather_rows(data.inputs, built.rows, built.inputs);
+    gather_rows(data.targets, built.rows, built.targets);
     StepResult result = run_step(built);
     if (!result.taken) {
       ++report.skipped;
     } else if (!std::isfinite(result.loss)) {
       ++report.nonfinite_losses;
     } else {
-      samples += static_cast<double>(count);
-      loss += static_cast<double>(count) * result.loss;
-      metric += static_cast<double>(count) * result.metric;
+      means.add(weigh(built, count), result.loss, share_of_hits(built));
     }
-    if (progress && samples > 0)
-      progress->update(step + 1, fmt::format("loss {:.4f}", loss / samples));
+    if (progress)
+      progress->update(step + 1,
+                       std::isnan(means.loss()) ? "" : fmt::format("loss {:.4f}", means.loss()));
   }
-  report.loss = samples > 0 ? loss / samples : std::nan("");
-  report.accuracy = samples > 0 ? metric / samples : 0;
+  report.loss = means.loss();
+  report.accuracy = means.accuracy();
   report.scale = scale();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.validation) {
-    Evaluation evaluation = evaluate(*options.validation);
+    Evaluation evaluation = evaluate(*options.validation, location);
     report.validation_loss = evaluation.loss;
     report.validation_accuracy = evaluation.accuracy;
   }
-  if (progress)
-    progress->finish(fmt::format(
-        "loss {:.4f}  accuracy {:.2f} %{}  scale {}  skipped {}", report.loss,
-        100 * report.accuracy,
-        options.validation ? fmt::format("  validation {:.2f} %", 100 * report.validation_accuracy)
-                           : "",
-        report.scale, report.skipped));
+  progress.reset();
+  if (options.progress)
+    runtime::log_info(fmt::format("{} {:.1f} s  {}", title, report.seconds,
+                                  describe(report, options.validation.has_value())));
   return report;
 }
 
-Evaluation TrainerState::evaluate(const Dataset& data) {
-  batch_types(data);  // checks
+Evaluation TrainerState::evaluate(const Dataset& data, ir::Location location) {
+  batch_types(data, location);  // checks
   int64_t size = data.size(), batch = std::min(description.options.batch, size);
-  Evaluation total;
+  Means means;
   for (int64_t first = 0; first < size; first += batch) {
     int64_t count = std::min(batch, size - first);
     Built& built = evaluation_program(data, count);
     built.count.set_integer(0, count);
     // Padding repeats the last sample: numbers that the model can take.
-    std::vector<int64_t> rows(static_cast<size_t>(built.inputs.shape()[0]));
-    for (size_t i = 0; i < rows.size(); ++i)
-      rows[i] = std::min(first + static_cast<int64_t>(i), first + count - 1);
-    gather_rows(data.inputs, rows, built.inputs);
-    gather_rows(data.targets, rows, built.targets);
-    auto [loss, metric] = run_loss(built);
-    total.loss += loss * static_cast<double>(count);
-    total.accuracy += metric * static_cast<double>(count);
+    built.rows.resize(static_cast<size_t>(built.inputs.shape()[0]));
+    for (size_t i = 0; i < built.rows.size(); ++i)
+      built.rows[i] = std::min(first + static_cast<int64_t>(i), first + count - 1);
+    gather_rows(data.inputs, built.rows, built.inputs);
+    gather_rows(data.targets, built.rows, built.targets);
+    run(built);
+    means.add(weigh(built, count), built.results[0].item(), share_of_hits(built));
   }
-  total.loss /= static_cast<double>(size);
-  total.accuracy /= static_cast<double>(size);
-  return total;
+  return {means.loss(), means.accuracy()};
 }
 
 }  // namespace mezzo::detail
-
-namespace mezzo {
-
-Trainer::Trainer(detail::TrainingDescription description)
-    : state_(std::make_unique<detail::TrainerState>(std::move(description))) {}
-Trainer::~Trainer() = default;
-Trainer::Trainer(Trainer&&) noexcept = default;
-
-std::vector<EpochReport> Trainer::fit(const Dataset& data, FitOptions options) {
-  std::vector<EpochReport> reports;
-  int64_t last = state_->epoch + options.epochs;
-  for (int64_t i = 0; i < options.epochs; ++i) {
-    reports.push_back(state_->run_epoch(data, options, last));
-    if (options.on_epoch) options.on_epoch(reports.back());
-  }
-  return reports;
-}
-
-StepResult Trainer::step(const Array& inputs, const Array& targets) {
-  inputs.check_size();
-  targets.check_size();
-  detail::TrainerState::Built& built = state_->step_program(inputs.type, targets.type);
-  MEZZO_CHECK(built.inputs.type == inputs.type && built.targets.type == targets.type,
-              "the compiled step takes other types than the traced one");
-  built.inputs.bytes = inputs.bytes;
-  built.targets.bytes = targets.bytes;
-  return state_->run_step(built);
-}
-
-Evaluation Trainer::evaluate(const Dataset& data) { return state_->evaluate(data); }
-
-void Trainer::compile(const Dataset& data) {
-  auto [inputs, targets] = state_->batch_types(data);
-  state_->step_program(inputs, targets);
-}
-
-namespace {
-
-const detail::TrainerState::Built& compiled(const detail::TrainerState& state) {
-  if (!state.main)
-    throw UserError(state.description.location, "the trainer has not compiled anything yet",
-                    "call fit, step or compile first");
-  return *state.main;
-}
-
-}  // namespace
-
-std::string Trainer::summary() const {
-  return detail::layer_table(compiled(*state_).traced, state_->description.options.policy);
-}
-std::string Trainer::ir() const { return compiled(*state_).text; }
-const runtime::CompileReport& Trainer::compile_report() const {
-  return compiled(*state_).program->report;
-}
-
-double Trainer::scale() const { return state_->scale(); }
-
-void Trainer::set_learning_rate(double rate) {
-  auto found = state_->states.find(compiled(*state_).traced.rate_name);
-  if (found == state_->states.end())
-    throw UserError(state_->description.location, "set_learning_rate: the rate follows a schedule",
-                    "give the optimizer a number to change it by hand");
-  found->second.set(0, rate);
-}
-
-int64_t Trainer::taken_steps() const { return state_->taken; }
-int64_t Trainer::skipped_steps() const { return state_->skipped; }
-
-std::vector<std::string> Trainer::state_names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, array] : state_->states) names.push_back(name);
-  return names;
-}
-
-const Array& Trainer::state(const std::string& name) const {
-  auto found = state_->states.find(name);
-  if (found == state_->states.end())
-    throw UserError({}, "there is no state '" + name + "'" + ir::did_you_mean(name, state_names()));
-  return found->second;
-}
-
-int64_t Trainer::parameter_count() const {
-  int64_t count = 0;
-  for (const auto& parameter : compiled(*state_).traced.parameters)
-    count += parameter->shape.elements();
-  return count;
-}
-
-}  // namespace mezzo

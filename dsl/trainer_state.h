@@ -26,11 +26,12 @@ class TrainerState {
     std::unique_ptr<Program> program;
     /// By parameter of the compiled function, inputs and targets first; null for model parameters.
     std::vector<Array*> states;
-    /// By parameter; null for the rest.
-    std::vector<std::shared_ptr<ParameterState>> parameters;
+    /// By parameter; without a state for the rest.
+    std::vector<ProgramParameter> parameters;
     /// Loss, metric and verdict, by place in the results; the rest are updates.
     std::vector<Array> results;
     Array inputs, targets;
+    std::vector<int64_t> rows;  // of the data set that the batch is from; empty for a batch alone
     Array count{ir::Type(i32, {})};  // of samples that are no padding
   };
 
@@ -43,15 +44,14 @@ class TrainerState {
   /// left out of the loss, else one a count.
   Built& evaluation_program(const Dataset& data, int64_t count);
   /// Types of a full batch of `data`, or of all of it when there is less.
-  std::pair<ir::Type, ir::Type> batch_types(const Dataset& data) const;
+  std::pair<ir::Type, ir::Type> batch_types(const Dataset& data, ir::Location location) const;
 
   /// Runs a step on the batch that stands in `built`; throws UserError as Trainer::fit does.
   StepResult run_step(Built& built);
-  /// Loss and metric of the batch that stands in `built`.
-  std::pair<double, double> run_loss(Built& built);
 
-  EpochReport run_epoch(const Dataset& data, const FitOptions& options, int64_t epochs);
-  Evaluation evaluate(const Dataset& data);
+  EpochReport run_epoch(const Dataset& data, const FitOptions& options, int64_t epochs,
+                        ir::Location location);
+  Evaluation evaluate(const Dataset& data, ir::Location location);
   double scale() const;
 
   TrainingDescription description;

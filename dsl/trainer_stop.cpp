@@ -40,10 +40,13 @@ std::string bad_label(const TrainerState::Built& built, ir::Location& location) 
       int64_t label = built.targets.as_integer(i);
       if (label == range.ignore_index || (label >= 0 && label < range.classes)) continue;
       location = range.location;
+      const ir::Type& type = built.targets.type;
+      int64_t sample = type.rank() ? i / (type.elements() / type.shape[0]) : 0;
+      bool known = sample < static_cast<int64_t>(built.rows.size());
       return fmt::format(
-          "cross_entropy: label {} of sample {} in the batch is out of range for {} "
-          "classes",
-          label, i, range.classes);
+          "cross_entropy: label {} of sample {} in the {} is out of range for {} classes", label,
+          known ? built.rows[static_cast<size_t>(sample)] : sample, known ? "data set" : "batch",
+          range.classes);
     }
   return "";
 }
@@ -52,14 +55,14 @@ std::string bad_parameter(const TrainerState::Built& built) {
   double largest = 0;
   std::string name;
   for (const auto& parameter : built.traced.parameters) {
-    const Array& value = *parameter->value;
+    const Array& value = *parameter.state->value;
     for (int64_t i = 0; i < value.type.elements(); ++i) {
       double number = value.as_double(i);
       if (!std::isfinite(number))
-        return fmt::format("parameter '{}' holds {} at element {}", parameter->name, number, i);
+        return fmt::format("parameter '{}' holds {} at element {}", parameter.name, number, i);
       if (std::abs(number) > largest) {
         largest = std::abs(number);
-        name = parameter->name;
+        name = parameter.name;
       }
     }
   }

@@ -7,7 +7,7 @@
 #include <mezzo/dsl/training_module.h>
 
 #include <mezzo/dsl/batch_mask.h>
-#include <mezzo/dsl/metrics.h>
+#include <mezzo/dsl/ops.h>
 #include <mezzo/ir/error.h>
 
 #include <map>
@@ -19,16 +19,45 @@ namespace {
 using ir::OpKind;
 using ir::Value;
 
-/// Twice the multiply-adds of the matrix products in `scope`.
-double flops_in(const ir::Function& function, const std::string& scope) {
-  double flops = 0;
-  for (const ir::Op& op : function.body()) {
-    if (op.kind() != OpKind::Matmul || op.attrs().get_string("scope") != scope) continue;
-    const Shape& a = op.operand(0).shape();
-    int64_t inner = a[a.rank() - (op.bool_attr("transpose_a") ? 2 : 1)];
-    flops += 2.0 * static_cast<double>(op.result().type().elements() * inner);
-  }
+/// Twice the multiply-adds of the matrix products by scope; "" for those outside of layers.
+std::map<std::string, double> flops_by_scope(const ir::Module& module) {
+  std::map<std::string, double> flops;
+  for (const auto& function : module.functions())  // a gradient in the loss has its own
+    for (const ir::Op& op : function->body()) {
+      if (op.kind() != OpKind::Matmul) continue;
+      const Shape& a = op.operand(0).shape();
+      int64_t inner = a[a.rank() - (op.bool_attr("transpose_a") ? 2 : 1)];
+      flops[op.attrs().get_string("scope")] +=
+          2.0 * static_cast<double>(op.result().type().elements() * inner);
+    }
   return flops;
+}
+
+/// Where the loss reads the targets as class indices, reshaped or cast perhaps: in their order.
+std::vector<LabelRange> find_labels(const ir::Function& function) {
+  std::vector<LabelRange> labels;
+  for (const ir::Op& op : function.body()) {
+    if (op.kind() != OpKind::CrossEntropy) continue;
+    Value read = op.operand(1);
+    while (read.is(OpKind::Reshape) || read.is(OpKind::Cast)) read = read.op()->operand(0);
+    if (read == function.parameter(1))
+      labels.push_back({op.operand(0).shape()[op.operand(0).type().rank() - 1],
+                        op.int_attr("ignore_index"), op.string_attr("reduce") == "mean",
+                        op.location()});
+  }
+  return labels;
+}
+
+/// The share of labels at which the largest output stands. An ignored label that is a class counts
+/// as missed; one that is none is missed anyway.
+Tensor trace_accuracy(const Tensor& output, const Tensor& targets,
+                      const std::vector<LabelRange>& labels, ir::Location location) {
+  Operand y(targets, location);
+  Tensor hit = eq(Operand(argmax(Operand(output, location)), location), y);
+  if (!labels.empty() && labels[0].ignore_index >= 0 && labels[0].ignore_index < labels[0].classes)
+    hit = logical_and(Operand(hit, location),
+                      Operand(ne(y, Operand(labels[0].ignore_index).at(location)), location));
+  return mean(Operand(cast(Operand(hit, location), f32), location));
 }
 
 /// Traces `@loss` and leaves the trace open for `@step`.
@@ -44,25 +73,19 @@ ir::Function* trace_loss_into(Trace& trace, const TrainingDescription& descripti
     throw UserError(description.location,
                     "loss: must be a float scalar, not " + to_string(loss.type()),
                     "take the mean over the batch");
+  traced.labels = find_labels(*function);
   if (ir::is_integer(targets.dtype) && output.rank() == targets.rank() + 1) {
-    Tensor accuracy =
-        metrics::accuracy(Operand(output, description.location), Operand(y, description.location));
+    Tensor accuracy = trace_accuracy(output, y, traced.labels, description.location);
     results.push_back(trace.value(accuracy, "accuracy", description.location));
     traced.has_metric = true;
   }
   traced.own_results = static_cast<int>(results.size());
   trace.end_function(results);
 
-  for (const ir::Op& op : function->body())
-    if (op.kind() == OpKind::CrossEntropy && op.operand(1) == function->parameter(1))
-      traced.labels.push_back({op.operand(0).shape()[op.operand(0).type().rank() - 1],
-                               op.int_attr("ignore_index"), op.location()});
   traced.parameters = trace.parameters();
-  traced.parameter_names = trace.parameter_names();
   traced.rng_name = trace.rng_name();
   traced.layers = trace.layer_calls;
-  for (const Trace::LayerCall& layer : traced.layers)
-    traced.layer_flops.push_back(flops_in(*function, layer.scope));
+  traced.layer_flops = flops_by_scope(trace.module());
   return function;
 }
 

@@ -5,34 +5,35 @@
 #include <mezzo/dsl/trace.h>
 #include <mezzo/dsl/trainer.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace mezzo::detail {
 
-/// Labels that must lie in [0, classes).
+/// Labels that must lie in [0, classes) or be ignored.
 struct LabelRange {
   int64_t classes = 0, ignore_index = -100;
+  bool mean = true;  // their loss is a mean over those that are not ignored
   ir::Location location;
 };
 
 struct TrainingModule {
   std::unique_ptr<ir::Module> module;
-  std::vector<std::shared_ptr<ParameterState>> parameters;
-  std::vector<std::string> parameter_names;  // of them in the functions
+  std::vector<ProgramParameter> parameters;
   /// State of the step besides parameters, in the order of its function's parameters.
   std::vector<std::pair<std::string, ir::Type>> states;
   /// Which of them are the constant learning rate and the random state; empty for none.
   std::string rate_name, rng_name;
   int traced_parameters = 0;  // of @step: what passes add stands behind
   int own_results = 0;        // loss and metrics; the verdict stands behind them
-  bool has_metric = false;
+  bool has_metric = false;    // the share of all labels that were hit; those ignored never are
   /// Parameter that says how many samples of a batch count; empty when all do.
   std::string count_name;
   std::vector<LabelRange> labels;
-  std::vector<Trace::LayerCall> layers;
-  std::vector<double> layer_flops;
+  std::vector<Trace::LayerCall> layers;       // in the order of their calls
+  std::map<std::string, double> layer_flops;  // of the forward pass by scope, of all calls together
   std::vector<passes::Finding> findings;
 };
 

@@ -4,6 +4,7 @@
 #include <mezzo/ir/attr_parser.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/printer.h>
+#include <mezzo/passes/policy.h>
 
 #include <algorithm>
 
@@ -116,7 +117,12 @@ std::string print_pipeline(const Pipeline& pipeline) {
 }
 
 Pipeline pipeline_by_name(std::string_view name) {
-  if (name == "train") return parse_pipeline(kTrain);
+  if (name == "train") {
+    Pipeline pipeline = parse_pipeline(kTrain);
+    for (PipelineStep& step : pipeline)
+      step.if_policy_scales = step.pass->name == std::string_view("loss-scale");
+    return pipeline;
+  }
   if (name == "infer") return parse_pipeline(kInfer);
   throw UserError(
       {},
@@ -130,6 +136,7 @@ void set_option(Pipeline& pipeline, std::string_view pass, std::string_view key,
   for (PipelineStep& step : pipeline) {
     if (pass != step.pass->name) continue;
     step.options.set(key, value);
+    step.if_policy_scales = false;
     found = true;
   }
   if (!found)
@@ -141,6 +148,8 @@ void set_option(Pipeline& pipeline, std::string_view pass, std::string_view key,
 
 void set_policy(Pipeline& pipeline, const std::string& policy) {
   set_option(pipeline, "autocast", "policy", policy);
+  if (!policy_by_name(policy).scales_loss())
+    std::erase_if(pipeline, [](const PipelineStep& step) { return step.if_policy_scales; });
 }
 void set_rounding(Pipeline& pipeline, const std::string& rounding) {
   set_option(pipeline, "round-mode", "mode", rounding);

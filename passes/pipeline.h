@@ -14,7 +14,11 @@ namespace mezzo::passes {
 struct PipelineStep {
   const PassInfo* pass = nullptr;
   ir::Attrs options;
-  bool operator==(const PipelineStep&) const = default;
+  /// Nobody asked for it by name or option: a policy that does not scale the loss leaves it out.
+  bool if_policy_scales = false;
+  bool operator==(const PipelineStep& other) const {
+    return pass == other.pass && options == other.options;
+  }
 };
 
 using Pipeline = std::vector<PipelineStep>;
@@ -32,7 +36,8 @@ Pipeline pipeline_by_name(std::string_view name);
 void set_option(Pipeline& pipeline, std::string_view pass, std::string_view key,
                 const ir::Attr& value);
 /// What `--policy`, `--rounding` and `--target` fill in: `autocast {policy = ...}`,
-/// `round-mode {mode = ...}`, `plan-kernels {target = ...}`.
+/// `round-mode {mode = ...}`, `plan-kernels {target = ...}`. A policy that does not scale the loss
+/// takes `loss-scale` out of `train`, unless it has options.
 void set_policy(Pipeline& pipeline, const std::string& policy);
 void set_rounding(Pipeline& pipeline, const std::string& rounding);
 void set_target(Pipeline& pipeline, const std::string& target);

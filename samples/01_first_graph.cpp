@@ -5,6 +5,7 @@
 #include <mezzo/mezzo.h>
 
 #include <cstdio>
+#include <exception>
 #include <string_view>
 
 using namespace mezzo;
@@ -48,7 +49,7 @@ int main(int argc, char** argv) try {
     std::printf("\nA product of shapes that do not fit:\n%s\n", error.what());
   }
   return 0;
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

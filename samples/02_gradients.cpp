@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <string_view>
 
 using namespace mezzo;
@@ -49,7 +50,7 @@ int main(int argc, char** argv) try {
   }
   std::printf("minimum at %.6f, expected 3\n", x);
   return std::abs(x - 3) < 1e-4 ? 0 : 1;
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

@@ -9,6 +9,7 @@
 #include <mezzo/passes/pass_manager.h>
 
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -59,7 +60,7 @@ int main(int argc, char** argv) try {
   std::printf("%s: %d casts, %d products\n", policy.name(), count(typed, " = cast "),
               count(typed, " = matmul "));
   return 0;
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

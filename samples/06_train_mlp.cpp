@@ -15,6 +15,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -151,7 +152,7 @@ int main(int argc, char** argv) try {
       mixed.test.accuracy, twin.test.accuracy, mixed.skipped, mixed.scale, mixed.report.kernels,
       mixed.report.casts, mixed.report.milliseconds, mixed.seconds);
   return 0;
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <train/demo_network.h>
@@ -165,7 +166,7 @@ int main(int argc, char** argv) try {
   }
   fmt::print("{}\n", report.dump());
   return 0;
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 2;
 }

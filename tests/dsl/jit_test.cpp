@@ -93,6 +93,41 @@ TEST_CASE("a gradient captures tensors around it") {
   CHECK(out[1].to_doubles() == Numbers{6, 8});
 }
 
+TEST_CASE("a function that throws inside of a gradient leaves the trace as it was") {
+  Tensor kept;
+  std::string error;
+  auto broken = [&](Tensor x) {
+    kept = x * x;
+    Tensor inner = grad([](Tensor y) { return sum(y * y); })(x);  // a function of its own
+    return sum(reshape(inner, {7}));
+  };
+  auto f = jit(
+      [&](Tensor x) {
+        Tensor twice = x * 2;
+        try {
+          grad(broken)(twice);
+          return x;
+        } catch (const UserError&) {
+        }
+        try {
+          grad([](Tensor y) { return y * 2; })(twice);  // no scalar
+        } catch (const UserError&) {
+        }
+        try {
+          return kept + 1;
+        } catch (const UserError& caught) {
+          error = caught.message();
+        }
+        return twice + grad([](Tensor y) { return sum(y * y * y); })(x);
+      },
+      kInterpreter);
+  Array input({2}, {1, 2});
+  std::string text = f.ir(input);
+  CHECK(count(text, "func @") == 2);
+  CHECK(error == "add: the tensor (tensor<2xf32>) belongs to a function that has ended");
+  CHECK(f(input).to_doubles() == Numbers{5, 16});
+}
+
 TEST_CASE("stop_gradient is a constant for the gradient") {
   auto f = jit([](Tensor x) { return grad([](Tensor y) { return sum(y * stop_gradient(y)); })(x); },
                kInterpreter);

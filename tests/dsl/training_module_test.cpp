@@ -79,7 +79,47 @@ TEST_CASE("the table of layers has types, work and a total") {
   CHECK(table.find("[4x2]") != std::string::npos);
   CHECK(table.find("f16") != std::string::npos);
   CHECK(table.find("training_module_test.cpp:") != std::string::npos);
-  CHECK(traced.layer_flops == std::vector<double>{2.0 * 4 * 3 * 2});
+  CHECK(traced.layer_flops == std::map<std::string, double>{{"out", 2.0 * 4 * 3 * 2}});
+}
+
+TEST_CASE("the table counts a layer once and the work of each of its calls") {
+  nn::Dense twice{300, 300, {.name = "twice"}}, once{300, 2, {.name = "once"}};
+  int line = 0;
+  auto model = [&](Tensor x) {
+    line = __LINE__ + 1;
+    Tensor h = twice(x);
+    h = twice(keep_f32([&] { return tanh(h); }));
+    Tensor mixed = matmul(h, h, {.transpose_b = true});  // in no layer
+    return once(matmul(mixed, h));
+  };
+  detail::TrainingDescription description{
+      model,
+      [](Tensor y, Tensor t) { return losses::cross_entropy(y, t); },
+      detail::plan_optimizer(optim::SGD{}),
+      {},
+      {}};
+  auto traced =
+      detail::trace_training(description, ir::Type(f32, {100, 300}), ir::Type(i32, {100}));
+  auto row = [&](const Policy& policy, const std::string& start) {
+    std::string table = detail::layer_table(traced, policy), words;
+    for (size_t at = 0; at < table.size(); at = table.find('\n', at) + 1) {
+      if (table.compare(at, start.size(), start) != 0) continue;
+      for (char c : table.substr(at, table.find('\n', at) - at))
+        if (c != ' ' || (!words.empty() && words.back() != ' ')) words += c;
+      words += "|";
+    }
+    return words;
+  };
+  const std::string place = "training_module_test.cpp:" + std::to_string(line) + "|";
+  CHECK(row(Policy::mixed_float16(), "twice") ==
+        "twice dense 300 -> 300, 2 calls [100x300] 90,300 f32 f16 f32 f32 36.00 " +
+            std::string(__FILE__).substr(0, std::string(__FILE__).rfind('/') + 1) + place);
+  CHECK(row(Policy::float16(), "twice").find(" 90,300 f16 f16 f32 none 36.00 ") !=
+        std::string::npos);
+  CHECK(row(Policy::float32(), "twice").find(" 90,300 f32 f32 f32 f32 36.00 ") !=
+        std::string::npos);
+  CHECK(row(Policy::float32(), "once").find(" 602 f32 f32 f32 f32 0.12 ") != std::string::npos);
+  CHECK(row(Policy::float32(), "total") == "total 90,902 48.12|");
 }
 
 TEST_CASE("the scale options are those of the pass") {

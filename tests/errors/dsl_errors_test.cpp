@@ -8,9 +8,13 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace mezzo;
 
@@ -163,24 +167,311 @@ TEST_CASE("a gradient of something that is not a scalar") {
 }
 
 TEST_CASE("names of policies and devices") {
-  CHECK(caught([] { Policy::by_name("mixed_float61"); }).text ==
-        "error: unknown policy 'mixed_float61'; did you mean 'mixed_float16'?\nnote: the policies "
+  int line = __LINE__ + 1;
+  Caught error = caught([] { Policy::by_name("mixed_float61"); });
+  CHECK(error.line == line);
+  CHECK(error.text ==
+        "unknown policy 'mixed_float61'; did you mean 'mixed_float16'?\nnote: the policies "
         "are float32, mixed_float16, mixed_bfloat16, float16, bfloat16");
-  CHECK(caught([] { Device::by_name("gpu"); }).text ==
-        "error: unknown device 'gpu'; did you mean 'cpu'?\nnote: the devices are cpu and interp");
+  line = __LINE__ + 1;
+  error = caught([] { Device::by_name("gpu"); });
+  CHECK(error.line == line);
+  CHECK(error.text ==
+        "unknown device 'gpu'; did you mean 'cpu'?\nnote: the devices are cpu and interp");
 }
 
-TEST_CASE("options of optimizers out of range") {
-  CHECK(caught([] { detail::plan_optimizer(optim::SGD{.momentum = 1.5}); }).text ==
-        "error: sgd: momentum must lie in [0, 1), not 1.5");
-  CHECK(caught([] { detail::plan_optimizer(optim::Adam{.learning_rate = -1}); }).text ==
-        "error: adam: learning_rate must lie in [0, inf), not -1");
+namespace {
+
+/// The error of a Trainer over a layer, and whether it names the line of the Trainer.
+template <typename Optimizer>
+std::string trainer_error(const Optimizer& optimizer, const TrainerOptions& options = {}) {
+  int line = 0;
+  nn::Dense layer{3, 2};
+  Caught error = caught([&] {
+    line = __LINE__ + 1;
+    Trainer trainer(layer, losses::cross_entropy, optimizer, options);
+    trainer.step(Array(kMatrix), Array(ir::Type(i32, {4})));
+  });
+  return error.line == line || error.text == "no error" ? error.text : "another line";
 }
 
-TEST_CASE("a data set that is not installed says how to install it") {
-  std::string text = caught([] { data::fashion_mnist("/nonexistent"); }).text;
-  CHECK(text.find("train-images-idx3-ubyte.gz is not there") != std::string::npos);
-  CHECK(text.find("apt-get install dataset-fashion-mnist") != std::string::npos);
+}  // namespace
+
+TEST_CASE("numbers of optimizers that are out of range or that f32 does not hold") {
+  CHECK(trainer_error(optim::SGD{.momentum = 1.5}) ==
+        "sgd: momentum must lie in [0, 1), not 1.5\nnote: 0.9 is usual");
+  CHECK(trainer_error(optim::SGD{.nesterov = true}) ==
+        "sgd: nesterov needs a momentum above 0\nnote: 0.9 is usual");
+  CHECK(trainer_error(optim::SGD{.weight_decay = 1e38}) ==
+        "sgd: weight_decay must lie in [0, 1000), not 1e+38\nnote: decays from 1e-5 to 1 are "
+        "usual");
+  CHECK(trainer_error(optim::Adam{.weight_decay = -1}) ==
+        "adam: weight_decay must lie in [0, 1000), not -1\nnote: decays from 1e-5 to 1 are usual");
+  CHECK(trainer_error(optim::Adam{.learning_rate = -1}) ==
+        "adam: learning_rate must lie in [0, inf), not -1\nnote: rates from 1e-4 to 1 are usual");
+  CHECK(trainer_error(optim::Adam{.learning_rate = std::nan("")})
+            .starts_with("adam: learning_rate must lie in [0, inf), not nan\n"));
+  CHECK(trainer_error(optim::Adam{.eps = 0}) ==
+        "adam: eps must lie in (0, inf), not 0\nnote: it keeps the update finite where the second "
+        "moment is 0; 1e-8 is usual");
+  const char* note =
+      "\nnote: updates are computed in f32, which holds numbers from 1e-45 to 3.4e38";
+  CHECK(trainer_error(optim::Adam{.eps = 1e-60}) ==
+        std::string("adam: eps: 1e-60 is 0 in f32") + note);
+  CHECK(trainer_error(optim::Adam{.eps = 1e39}) ==
+        std::string("adam: eps: 1e+39 is inf in f32") + note);
+  CHECK(trainer_error(optim::Adam{.beta2 = 1e-60}) ==
+        std::string("adam: beta2: 1e-60 is 0 in f32") + note);
+  CHECK(trainer_error(optim::SGD{.learning_rate = 1e39}) ==
+        std::string("sgd: learning_rate: 1e+39 is inf in f32") + note);
+  CHECK(trainer_error(optim::SGD{.learning_rate = 1e-60}) ==
+        std::string("sgd: learning_rate: 1e-60 is 0 in f32") + note);
+  CHECK(trainer_error(optim::SGD{.learning_rate = 0}) == "no error");
+}
+
+TEST_CASE("schedules whose ends are no rates") {
+  int line = 0;
+  auto error = [&](double from, double to, int64_t steps = 10) {
+    Caught error = caught([&] {
+      nn::Dense layer{3, 2};
+      line = __LINE__ + 1;
+      auto schedule = schedules::linear_decay(from, to, steps);
+      Trainer trainer(layer, losses::cross_entropy, optim::SGD{.learning_rate = schedule});
+      trainer.step(Array(kMatrix), Array(ir::Type(i32, {4})));
+    });
+    return error.line == line ? error.text : "another line";
+  };
+  CHECK(error(std::nan(""), 0)
+            .starts_with("schedule: `from`: learning_rate must lie in [0, inf), not nan\n"));
+  CHECK(error(1e-3, INFINITY)
+            .starts_with("schedule: `to`: learning_rate must lie in [0, inf), not inf\n"));
+  CHECK(
+      error(1e-3, -1).starts_with("schedule: `to`: learning_rate must lie in [0, inf), not -1\n"));
+  CHECK(error(1e39, 0).starts_with("schedule: `from`: learning_rate: 1e+39 is inf in f32\n"));
+  CHECK(error(1e-3, 0, 0) == "schedule: steps must be at least 1, not 0");
+}
+
+TEST_CASE("loss scales that cannot work") {
+  auto error = [](const std::function<void(LossScale&)>& change) {
+    TrainerOptions options{.policy = Policy::mixed_float16(), .device = Device::interpreter()};
+    change(options.loss_scale);
+    return trainer_error(optim::SGD{}, options);
+  };
+  CHECK(error([](LossScale& s) { s.initial = 0x1p25; }) ==
+        "loss scale: the initial scale 33554432 is above the ceiling 16777216\nnote: start lower "
+        "or raise the ceiling");
+  CHECK(error([](LossScale& s) { s.initial = 0x1p-15; }) ==
+        "loss scale: the initial scale 3.0517578125e-05 is below the floor 6.103515625e-05\nnote: "
+        "start higher or lower the floor");
+  CHECK(error([](LossScale& s) { s.initial = 1000; }) ==
+        "loss scale: the initial scale must be a power of two in f32, not 1000\nnote: with powers "
+        "of two, scaling and unscaling are exact");
+  CHECK(error([](LossScale& s) { s.growth = 0.5; }) ==
+        "loss scale: growth must be at least 1, not 0.5\nnote: the scale is multiplied by it after "
+        "clean steps; 2 is usual");
+  CHECK(error([](LossScale& s) { s.backoff = 2; }) ==
+        "loss scale: backoff must be at most 1, not 2\nnote: the scale is multiplied by it after "
+        "an overflow; 0.5 is usual");
+  CHECK(error([](LossScale& s) { s.interval = 0; }) ==
+        "loss scale: interval must lie in [1, 2147483647], not 0\nnote: so many clean steps stand "
+        "between two growths; 2000 is usual");
+  CHECK(error([](LossScale& s) { s.floor = 2 * s.ceiling; }) ==
+        "loss scale: floor 33554432 is above the ceiling 16777216\nnote: exchange them");
+  CHECK(error([](LossScale& s) { s = LossScale::static_scale(0x1p30); }) == "no error");
+}
+
+TEST_CASE("options of a trainer and of jit out of range, on every device") {
+  CHECK(trainer_error(optim::SGD{}, {.batch = 0}) ==
+        "trainer: batch must be at least 1, not 0\nnote: 128 is the default");
+  for (Device device : {Device::cpu(), Device::interpreter()}) {
+    CHECK(trainer_error(optim::SGD{}, {.device = device, .rounding = "exces"}) ==
+          "unknown rounding 'exces'; did you mean 'excess'?\nnote: the rounding modes are excess "
+          "and as-written");
+    int line = __LINE__ + 2;
+    Caught error =
+        caught([&] { jit([](Tensor x) { return x; }, {.device = device, .rounding = "up"}); });
+    CHECK(error.line == line);
+    CHECK(error.text ==
+          "unknown rounding 'up'\nnote: the rounding modes are excess and as-written");
+  }
+}
+
+TEST_CASE("calls of a trainer that cannot be") {
+  nn::Dense layer{3, 2};
+  Trainer trainer(layer, losses::cross_entropy, optim::SGD{}, {.device = Device::interpreter()});
+  Dataset data{Array(kMatrix), Array(ir::Type(i32, {4}))};
+  int line = __LINE__ + 1;
+  Caught error = caught([&] { trainer.fit(data, {.epochs = -1}); });
+  CHECK(error.line == line);
+  CHECK(error.text == "fit: epochs must be at least 0, not -1\nnote: 1 trains on each sample once");
+  line = __LINE__ + 1;
+  error = caught([&] { trainer.summary(); });
+  CHECK(error.line == line);
+  CHECK(error.text ==
+        "the trainer has not compiled anything yet\nnote: call fit, step or compile first");
+  trainer.step(data.inputs, data.targets);
+  auto rate_error = [&](double rate) {
+    line = __LINE__ + 1;
+    Caught error = caught([&] { trainer.set_learning_rate(rate); });
+    return error.line == line || error.line == 0 ? error.text : "another line";
+  };
+  CHECK(rate_error(-1) ==
+        "set_learning_rate: learning_rate must lie in [0, inf), not -1\nnote: rates from 1e-4 to 1 "
+        "are usual");
+  CHECK(rate_error(std::nan(""))
+            .starts_with("set_learning_rate: learning_rate must lie in [0, inf), not nan\n"));
+  CHECK(rate_error(INFINITY).starts_with(
+      "set_learning_rate: learning_rate must lie in [0, inf), not inf\n"));
+  CHECK(rate_error(1e39).starts_with("set_learning_rate: learning_rate: 1e+39 is inf in f32\n"));
+  CHECK(rate_error(0.5) == "no error");
+  line = __LINE__ + 1;
+  error = caught([&] { (void)trainer.state("lrr"); });
+  CHECK(error.line == line);
+  CHECK(error.text == "there is no state 'lrr'; did you mean 'lr'?");
+}
+
+TEST_CASE("data sets and arrays that do not fit name the call") {
+  Dataset data{Array(kMatrix), Array(ir::Type(i32, {5}))};
+  int line = __LINE__ + 1;
+  Caught error = caught([&] { data.check(); });
+  CHECK(error.line == line);
+  CHECK(error.text ==
+        "dataset: 4 inputs (tensor<4x3xf32>) and 5 targets (tensor<5xi32>)\nnote: the first axis "
+        "of both is the axis of samples");
+  nn::Dense layer{3, 2};
+  Trainer trainer(layer, losses::cross_entropy, optim::SGD{}, {.device = Device::interpreter()});
+  line = __LINE__ + 1;
+  error = caught([&] { trainer.evaluate(data); });
+  CHECK(error.line == line);
+  CHECK(error.text.starts_with("dataset: 4 inputs"));
+  data.targets = Array(ir::Type(i32, {4}));
+  data.targets.bytes.pop_back();
+  line = __LINE__ + 1;
+  error = caught([&] { trainer.fit(data); });
+  CHECK(error.line == line);
+  CHECK(error.text.starts_with("dataset: targets: "));
+  line = __LINE__ + 1;
+  error = caught([&] { trainer.step(data.inputs, data.targets); });
+  CHECK(error.line == line);
+  CHECK(error.text.starts_with("step: targets: "));
+  Dataset empty{Array(ir::Type(f32, {0, 3})), Array(ir::Type(i32, {0}))};
+  line = __LINE__ + 1;
+  error = caught([&] { trainer.fit(empty); });
+  CHECK(error.line == line);
+  CHECK(error.text ==
+        "the data set is empty: inputs tensor<0x3xf32>, targets tensor<0xi32>\nnote: at least one "
+        "sample is needed");
+
+  line = __LINE__ + 1;
+  auto f = jit([](Tensor x, Tensor y) { return cross_entropy(x, y); });
+  error = caught([&] { f(Array({1, 2}, {1, 2}), data.targets); });
+  CHECK(error.line == line);
+  CHECK(error.text.starts_with("jit: argument 1: "));
+  error = caught([&] { f(Array({1, 2}, {1, 2}), Array({1}, {2}, i32)); });
+  CHECK(error.line == line);
+  CHECK(error.text ==
+        "jit: an index is out of range\nnote: indices and labels must lie in [0, size); nothing "
+        "wraps around");
+}
+
+TEST_CASE("shapes that cannot be") {
+  auto error = [](int& line, const std::function<void(Tensor)>& f) {
+    Caught error = caught(kMatrix, kMatrix, [&](Tensor x, Tensor) { f(x); });
+    return error.line == line ? error.text : "another line: " + error.text;
+  };
+  int line = __LINE__ + 1;
+  CHECK(error(line, [](Tensor x) { reshape(x, {-2}); }) ==
+        "reshape: the length -2 of [-2] is negative (x tensor<4x3xf32>)\nnote: one length may be "
+        "-1: it follows from the others");
+  line = __LINE__ + 1;
+  CHECK(error(line, [](Tensor x) { broadcast_to(x, {-4, 3}); }) ==
+        "broadcast_to: shape -4x3 has the negative length -4");
+  line = __LINE__ + 1;
+  CHECK(error(line, [](Tensor) { full({2, -1}, 0); }) ==
+        "full: shape 2x-1 has the negative length -1");
+  line = __LINE__ + 1;
+  CHECK(error(line, [](Tensor) { random_uniform({-3}); }) ==
+        "random_uniform: shape -3 has the negative length -3");
+  line = __LINE__ + 1;
+  CHECK(error(line, [](Tensor) { iota({1 << 30, 1 << 30}); }) ==
+        "iota: shape 1073741824x1073741824 has more than 2^59 elements");
+  line = __LINE__ + 1;
+  CHECK(error(line, [](Tensor) { nn::Dense(-3, 4); }) ==
+        "dense -3 -> 4: a number of features is negative\nnote: nn::Dense takes the features of "
+        "its argument, then those of its result");
+  line = __LINE__ + 1;
+  CHECK(error(line, [](Tensor) { nn::Parameter({-1}, initializers::zeros(), "p"); }) ==
+        "parameter 'p': shape -1 has the negative length -1");
+  line = __LINE__ + 1;
+  CHECK(error(line, [](Tensor x) { (void)x.dim(2); }) ==
+        "dim: axis 2 is out of range for tensor<4x3xf32>\nnote: axes count from 0, or from -1 at "
+        "the end");
+}
+
+TEST_CASE("a parameter without numbers, and numbers that are not its own") {
+  nn::Parameter parameter({2}, initializers::zeros(), "p");
+  int line = __LINE__ + 1;
+  Caught error = caught([&] { (void)parameter.value(); });
+  CHECK(error.line == line);
+  CHECK(error.text.starts_with("parameter 'p' has no value yet\n"));
+  line = __LINE__ + 1;
+  error = caught([&] { parameter.set_value(Array({3}, {1, 2, 3})); });
+  CHECK(error.line == line);
+  CHECK(error.text == "parameter 'p' has shape [2], not [3]");
+}
+
+TEST_CASE("a trainer that was moved from says so") {
+  nn::Dense layer{3, 2};
+  Trainer first(layer, losses::cross_entropy, optim::SGD{}, {.device = Device::interpreter()});
+  Trainer second(std::move(first));
+  Dataset data{Array(kMatrix), Array(ir::Type(i32, {4}))};
+  int line = __LINE__ + 1;
+  Caught error = caught([&] { first.fit(data); });
+  CHECK(error.line == line);
+  CHECK(error.text == "the trainer was moved from\nnote: use the Trainer that it was moved to");
+  for (const std::function<void()>& use : std::vector<std::function<void()>>{
+           [&] { first.step(data.inputs, data.targets); }, [&] { first.evaluate(data); },
+           [&] { first.compile(data); }, [&] { first.summary(); }, [&] { first.ir(); },
+           [&] { first.compile_report(); }, [&] { first.scale(); },
+           [&] { first.set_learning_rate(1); }, [&] { first.taken_steps(); },
+           [&] { first.skipped_steps(); }, [&] { first.state_names(); }, [&] { first.state("t"); },
+           [&] { first.parameter_count(); }})
+    CHECK(caught(use).text.starts_with("the trainer was moved from\n"));
+  CHECK(second.step(data.inputs, data.targets).taken);
+}
+
+TEST_CASE("a data set that is not there or cannot be read says why and what to do") {
+  const std::string package = "/usr/share/datasets/fashion-mnist";
+  const bool installed = std::filesystem::exists(package + "/train-images-idx3-ubyte.gz");
+  const std::string install = "; `apt-get install dataset-fashion-mnist` puts them into " + package;
+  const mezzo::test::TempDir folder;
+  const std::string empty = folder.path().string(), loop = empty + "/loop";
+  const std::string file = "/train-images-idx3-ubyte.gz";
+  CHECK(caught([&] { data::fashion_mnist(empty); }).text ==
+        "error: fashion_mnist: " + empty + file +
+            " is not there\nnote: the folder given to fashion_mnist must hold the four .gz files" +
+            (installed ? "; left out, those in " + package + " are read" : install));
+
+  const char* before = std::getenv("MEZZO_DATA");
+  const std::string kept = before ? before : "";
+  std::filesystem::create_symlink(loop, loop);
+  const std::string longer = empty + "/" + std::string(300, 'x');
+  for (const auto& [place, what] : {std::pair{empty, std::string(" is not there")},
+                                    {loop, ": cannot read: Too many levels of symbolic links"},
+                                    {longer, ": cannot read: File name too long"}}) {
+    setenv("MEZZO_DATA", place.c_str(), 1);
+    CHECK(caught([] { data::fashion_mnist(); }).text ==
+          "error: fashion_mnist: " + place + file + what + "\nnote: MEZZO_DATA is '" + place +
+              "', which must hold the four .gz files" +
+              (installed ? "; unset it to read those in " + package : install));
+  }
+  unsetenv("MEZZO_DATA");
+  if (!installed)
+    CHECK(caught([] { data::fashion_mnist(); }).text ==
+          "error: fashion_mnist: " + package + file +
+              " is not there\nnote: install it with `apt-get install dataset-fashion-mnist`, or "
+              "let MEZZO_DATA name the folder of the four .gz files");
+  if (before) setenv("MEZZO_DATA", kept.c_str(), 1);
 }
 
 TEST_CASE("files of a data set that are truncated or hold something else are named") {

@@ -118,6 +118,25 @@ TEST_CASE("an option without its pass is refused, one with it is filled in") {
         "note: the pipeline is 'cse, loss-scale {interval = 7}'");
 }
 
+TEST_CASE("the loss is scaled by default exactly when the policy computes in f16") {
+  const auto scales = [](passes::Pipeline pipeline, const std::string& policy) {
+    passes::set_policy(pipeline, policy);
+    return passes::print_pipeline(pipeline).find("loss-scale") != std::string::npos;
+  };
+  const passes::Pipeline train = passes::pipeline_by_name("train");
+  CHECK(scales(train, "mixed_float16"));
+  CHECK(scales(train, "float16"));
+  for (const char* policy : {"float32", "mixed_bfloat16", "bfloat16"}) {
+    CAPTURE(policy);
+    CHECK_FALSE(scales(train, policy));
+    // Who asks for it gets it: by an option, or by name in a text.
+    passes::Pipeline asked = train;
+    passes::set_option(asked, "loss-scale", "interval", int64_t{100});
+    CHECK(scales(asked, policy));
+    CHECK(scales(passes::parse_pipeline(passes::print_pipeline(train)), policy));
+  }
+}
+
 TEST_CASE("an unknown pipeline is an error that names the known ones") {
   CHECK(error_of([] { passes::pipeline_by_name("trian"); }) ==
         "error: unknown pipeline 'trian'; did you mean 'train'?\n"

@@ -22,7 +22,7 @@ TEST_CASE("an epoch's order is a permutation that depends on seed and epoch alon
 
 TEST_CASE("pixels become f32 in [0, 1]") {
   Array pixels({3, 2}, {0, 255, 51, 102, 1, 254}, u8);
-  Array batch(detail::batch_type(pixels, 2));
+  Array batch(detail::input_type(pixels, 2));
   CHECK(batch.dtype() == f32);
   std::vector<int64_t> rows{1, 0};
   detail::gather_rows(pixels, rows, batch);
@@ -30,6 +30,15 @@ TEST_CASE("pixels become f32 in [0, 1]") {
   CHECK(batch.as_double(1) == doctest::Approx(0.4));
   CHECK(batch.as_double(2) == 0);
   CHECK(batch.as_double(3) == 1);
+}
+
+TEST_CASE("u8 that are no pixels stay what they are") {
+  Array labels({3}, {0, 255, 7}, u8);
+  Array batch(detail::batch_type(labels, 2));
+  CHECK(batch.dtype() == u8);
+  std::vector<int64_t> rows{2, 1};
+  detail::gather_rows(labels, rows, batch);
+  CHECK(batch.to_doubles() == std::vector<double>{7, 255});
 }
 
 TEST_CASE("a data set checks that both halves have as many samples") {

@@ -121,13 +121,90 @@ TEST_CASE("an evaluation counts every sample once") {
   CHECK(trainer.evaluate(data.first(1)).accuracy == one.evaluate(data.first(1)).accuracy);
 }
 
+TEST_CASE("ignored labels have no part in the means of an evaluation and of an epoch") {
+  // Outside of the classes, and one of them.
+  for (int64_t ignored : {int64_t{-100}, int64_t{1}})
+    for (Device device : {Device::interpreter(), Device::cpu()}) {
+      CAPTURE(ignored);
+      CAPTURE(device.name());
+      losses::CrossEntropy entropy{.ignore_index = ignored};
+      Mlp model;
+      make_whole(model);
+      // One label of the first batch counts, most of the second, none of the last.
+      Dataset data = samples(2 * kBatch + 5);
+      for (int64_t i = 0; i < data.size(); ++i)
+        if ((i < kBatch && i != 2) || i == kBatch + 2 || i >= 2 * kBatch)
+          data.targets.set(i, static_cast<double>(ignored));
+      Trainer one(model, losses::cross_entropy, optim::SGD{}, options(device, 1));
+      double loss = 0, hits = 0, counted = 0;
+      for (int64_t i = 0; i < data.size(); ++i) {
+        if (data.targets.as_integer(i) == ignored) continue;
+        Array x({1, 3}, {data.inputs.as_double(3 * i), data.inputs.as_double(3 * i + 1),
+                         data.inputs.as_double(3 * i + 2)});
+        Evaluation sample = one.evaluate({x, Array({1}, {data.targets.as_double(i)}, i32)});
+        loss += sample.loss;
+        hits += sample.accuracy;
+        ++counted;
+      }
+      REQUIRE(counted >= 10);
+      // Most outputs are largest at class 1: ignored, it must not be a hit.
+      REQUIRE((hits > 0) == (ignored == -100));
+      Trainer trainer(model, entropy, optim::SGD{.learning_rate = 0}, options(device));
+      Evaluation all = trainer.evaluate(data);
+      CHECK(all.loss == doctest::Approx(loss / counted).epsilon(1e-6));
+      CHECK(all.accuracy == hits / counted);
+      EpochReport epoch = trainer.fit(data, {.shuffle = false, .progress = false})[0];
+      CHECK(epoch.loss == doctest::Approx(loss / counted).epsilon(1e-6));
+      CHECK(epoch.accuracy == hits / counted);
+      // A step says what its own labels say.
+      Dataset head = data.first(kBatch);
+      CHECK(trainer.step(head.inputs, head.targets).metric == trainer.evaluate(head).accuracy);
+
+      for (int64_t i = 0; i < data.size(); ++i) data.targets.set(i, static_cast<double>(ignored));
+      all = trainer.evaluate(data);
+      CHECK(all.loss == 0);
+      CHECK(std::isnan(all.accuracy));
+    }
+}
+
+TEST_CASE("ignored labels count where the program takes the mean over all of them") {
+  Mlp model;
+  make_whole(model);
+  auto entropy = [](Tensor output, Tensor labels) {
+    return mean(cross_entropy(output, labels, {.reduce = "none"}));
+  };
+  Dataset data = samples(kBatch + 4);
+  for (int64_t i = 0; i < kBatch; i += 2) data.targets.set(i, -100);
+  Trainer trainer(model, entropy, optim::SGD{}, options(Device::cpu()));
+  Trainer whole(model, entropy, optim::SGD{}, options(Device::cpu(), data.size()));
+  CHECK(trainer.evaluate(data).loss == doctest::Approx(whole.evaluate(data).loss).epsilon(1e-6));
+}
+
+TEST_CASE("labels of a sequence are counted one by one") {
+  // Two labels a sample, reshaped and cast before the loss reads them.
+  nn::Dense layer{3, 8, {.name = "layer"}};
+  auto model = [layer](Tensor x) { return reshape(layer(x), {-1, 2, 4}); };
+  auto entropy = [](Tensor output, Tensor labels) {
+    return losses::cross_entropy(reshape(output, {-1, 4}), reshape(cast(labels, i32), {-1}));
+  };
+  Dataset data = samples(kBatch + 4);
+  data.targets = Array(ir::Type(i64, {data.size(), 2}));
+  for (int64_t i = 0; i < 2 * data.size(); ++i)
+    data.targets.set(i, i < kBatch || i % 3 == 0 ? -100 : static_cast<double>(i % 4));
+  Trainer trainer(model, entropy, optim::SGD{}, options(Device::cpu()));
+  Trainer whole(model, entropy, optim::SGD{}, options(Device::cpu(), data.size()));
+  Evaluation parts = trainer.evaluate(data), right = whole.evaluate(data);
+  CHECK(parts.loss == doctest::Approx(right.loss).epsilon(1e-6));
+  CHECK(parts.accuracy == right.accuracy);
+}
+
 TEST_CASE("a label out of range is an error in padded batches too") {
   Mlp model;
   Trainer trainer(model, losses::cross_entropy, optim::SGD{}, options(Device::cpu()));
   Dataset data = samples(3);
   data.targets.set(2, 4);
   CHECK_THROWS_WITH_AS(trainer.evaluate(data),
-                       doctest::Contains("label 4 of sample 2 in the batch is out of range"),
+                       doctest::Contains("label 4 of sample 2 in the data set is out of range"),
                        UserError);
 }
 

@@ -2,14 +2,21 @@
 // Small trainings by the interpreter: they learn, skip, recover, stop, and give the same bits
 // twice.
 #include <mezzo/mezzo.h>
+#include <mezzo/runtime/log.h>
 #include <support/error_of.h>
+#include <support/temp_dir.h>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <fcntl.h>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <string>
+#include <unistd.h>
 
 using namespace mezzo;
 using mezzo::test::error_of;
@@ -122,6 +129,29 @@ TEST_CASE("a skipped step keeps every bit but the scale, and the scale recovers"
   CHECK(trainer.scale() == 2 * low);
 }
 
+TEST_CASE("a step has a loss scale where the policy computes in f16 or the program asks for one") {
+  auto scaled = [](Policy policy, LossScale scale) {
+    TrainerOptions with = options(policy);
+    with.loss_scale = scale;
+    Trainer trainer(Mlp(), losses::cross_entropy, optim::SGD{}, with);
+    Dataset data = points(16);
+    trainer.step(data.inputs, data.targets);
+    std::vector<std::string> names = trainer.state_names();
+    bool state = std::count(names.begin(), names.end(), "scale") == 1;
+    CHECK(state == (std::count(names.begin(), names.end(), "clean") == 1));
+    CHECK(trainer.scale() == (state ? scale.initial : 1));
+    return state;
+  };
+  for (Policy policy : {Policy::float32(), Policy::mixed_float16(), Policy::mixed_bfloat16(),
+                        Policy::float16(), Policy::bfloat16()}) {
+    CAPTURE(policy.name());
+    CHECK(scaled(policy, LossScale::by_policy()) == (policy.compute() == f16));
+    CHECK(scaled(policy, LossScale::dynamic(64)));
+    CHECK(scaled(policy, LossScale::static_scale(8)));
+    CHECK_FALSE(scaled(policy, LossScale::none()));
+  }
+}
+
 TEST_CASE("log of a negative number stops after 25 skips, names its line and keeps the scale") {
   nn::Dense layer{2, 1, {.name = "layer"}};
   int line = 0;
@@ -159,6 +189,62 @@ TEST_CASE("a label out of range is an error at once and updates nothing") {
       text.find("cross_entropy: label 2 of sample 5 in the batch is out of range for 2 classes") !=
       std::string::npos);
   CHECK(bits(model, trainer) == before);
+
+  // By its place in the data set, wherever the epoch's order has put it.
+  Dataset more = points(72);
+  more.targets.set(37, -3);
+  text = error_of([&] { trainer.fit(more, {.progress = false}); });
+  CHECK(text.find(
+            "cross_entropy: label -3 of sample 37 in the data set is out of range for 2 classes") !=
+        std::string::npos);
+  text = error_of([&] { trainer.evaluate(more); });
+  CHECK(text.find("label -3 of sample 37 in the data set is") != std::string::npos);
+  text = error_of([&] { trainer.step(data.inputs, data.targets); });
+  CHECK(text.find("label 2 of sample 5 in the batch is") != std::string::npos);
+}
+
+namespace {
+
+/// What `f` writes to standard error.
+std::string standard_error_of(const std::function<void()>& f) {
+  const mezzo::test::TempDir folder;
+  const std::string path = (folder / "err").string();
+  int before = dup(STDERR_FILENO), file = open(path.c_str(), O_WRONLY | O_CREAT, 0600);
+  REQUIRE(dup2(file, STDERR_FILENO) == STDERR_FILENO);
+  f();
+  dup2(before, STDERR_FILENO);
+  close(before);
+  close(file);
+  std::ifstream written(path);
+  return {std::istreambuf_iterator<char>(written), {}};
+}
+
+}  // namespace
+
+TEST_CASE("an epoch writes one line, to standard error or where the log goes") {
+  Mlp model;
+  Trainer trainer(model, losses::cross_entropy, optim::SGD{}, options());
+  Dataset data = points(16 * 40);
+  std::string text = standard_error_of([&] { trainer.fit(data, {.epochs = 2}); });
+  CHECK(std::count(text.begin(), text.end(), '\n') == 2);
+  CHECK(text.find("epoch 1/2 ") != std::string::npos);
+  CHECK(text.find(" %  scale 1  skipped 0\n") != std::string::npos);
+
+  std::vector<std::string> lines;
+  auto before = runtime::set_log_sink(
+      [&](runtime::Level, std::string_view line) { lines.emplace_back(line); });
+  trainer.fit(data, {.validation = points(16)});
+  nn::Dense layer{2, 1, {.name = "layer"}};
+  Trainer regression(layer, losses::mse, optim::SGD{}, options());
+  data.targets = Array(ir::Type(f32, {data.size(), 1}));
+  regression.fit(data, {.validation = data});
+  runtime::set_log_sink(before);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].starts_with("epoch 3/3 "));
+  CHECK(lines[0].find(" %  validation loss ") != std::string::npos);
+  CHECK(lines[0].ends_with(" %  scale 1  skipped 0"));
+  CHECK(lines[1].starts_with("epoch 1/1 "));
+  CHECK(lines[1].find("accuracy") == std::string::npos);
 }
 
 TEST_CASE("a parameter that is not finite is an error at once") {
@@ -172,6 +258,50 @@ TEST_CASE("a parameter that is not finite is an error at once") {
   handle.set_value(weight);
   std::string text = error_of([&] { trainer.step(data.inputs, data.targets); });
   CHECK(text.find("parameter 'hidden.weight' holds nan at element 3") != std::string::npos);
+}
+
+TEST_CASE("u8 inputs are pixels in a step as in an epoch, u8 targets are the numbers they are") {
+  Dataset pixels = points(16), data = points(16);
+  pixels.inputs = Array(ir::Type(u8, {16, 2}));
+  for (int64_t i = 0; i < 32; ++i) {
+    pixels.inputs.set_integer(i, (41 * i) % 256);
+    data.inputs.set(i, static_cast<double>((41 * i) % 256) / 255);
+  }
+  pixels.targets = Array(data.targets.converted_to(u8));
+  enum class How { Floats, Fit, Step };
+  auto train = [&](How how) {
+    Mlp model;
+    Trainer trainer(model, losses::cross_entropy, optim::SGD{.learning_rate = 0.1}, options());
+    if (how == How::Step)
+      CHECK(trainer.step(pixels.inputs, pixels.targets).loss > 0);
+    else
+      trainer.fit(how == How::Fit ? pixels : data, {.shuffle = false, .progress = false});
+    return model.hidden.weight().value().bytes;
+  };
+  CHECK(train(How::Fit) == train(How::Floats));
+  CHECK(train(How::Step) == train(How::Floats));
+
+  // A regression on u8: 200 is 200.
+  nn::Dense layer{2, 1, {.name = "layer"}};
+  auto loss = [](Tensor output, Tensor target) { return losses::mse(output, cast(target, f32)); };
+  Trainer trainer(layer, loss, optim::SGD{.learning_rate = 0}, options());
+  Dataset numbers{Array(ir::Type(f32, {4, 2})), Array({4, 1}, {200, 200, 200, 200}, u8)};
+  CHECK(trainer.evaluate(numbers).loss == 40000);
+  CHECK(trainer.fit(numbers, {.progress = false})[0].loss == 40000);
+}
+
+TEST_CASE("a loss without classes has no accuracy") {
+  nn::Dense layer{2, 1, {.name = "layer"}};
+  Trainer trainer(layer, losses::mse, optim::SGD{}, options());
+  Dataset data = points(20);
+  data.targets = Array(ir::Type(f32, {20, 1}));
+  EpochReport report = trainer.fit(data, {.validation = data, .progress = false})[0];
+  CHECK(report.loss > 0);
+  CHECK(std::isnan(report.accuracy));
+  CHECK(report.validation_loss > 0);
+  CHECK(std::isnan(report.validation_accuracy));
+  CHECK(std::isnan(trainer.evaluate(data).accuracy));
+  CHECK(std::isnan(trainer.step(data.inputs, data.targets).metric));
 }
 
 TEST_CASE("the rate may be set between steps, not under a schedule") {
@@ -189,6 +319,53 @@ TEST_CASE("the rate may be set between steps, not under a schedule") {
   scheduled.step(data.inputs, data.targets);
   CHECK(error_of([&] { scheduled.set_learning_rate(1); }).find("the rate follows a schedule") !=
         std::string::npos);
+}
+
+TEST_CASE("layers without names that were traced apart are trained together") {
+  std::vector<std::string> warnings;
+  auto before = runtime::set_log_sink(
+      [&](runtime::Level, std::string_view text) { warnings.emplace_back(text); });
+  // Run apart: with numbers; or only traced: the Trainer makes them.
+  for (bool run : {true, false}) {
+    CAPTURE(run);
+    warnings.clear();
+    nn::Dense first{2, 2}, second{2, 2}, third{2, 2};
+    const JitOptions interpreter{.device = Device::interpreter()};
+    Array x({1, 2}, {1, 2});
+    for (const nn::Dense& layer : {first, second}) {
+      auto f = jit([&](Tensor input) { return layer(input); }, interpreter);
+      CHECK(f.ir(x).find("%dense.weight: ") != std::string::npos);
+      if (run) f(x);
+    }
+    auto model = [&](Tensor input) { return third(relu(second(relu(first(input))))); };
+    int line = __LINE__ + 1;
+    Trainer trainer(model, losses::cross_entropy, optim::Adam{.learning_rate = 0}, options());
+    Dataset data = points(20);  // a batch and a tail
+    trainer.fit(data, {.progress = false});
+    trainer.evaluate(data);
+    for (const char* name : {"dense.weight.m", "dense_1.weight.m", "dense_2.weight.m"})
+      CHECK(trainer.state(name).as_double(0) != 0);
+    CHECK(trainer.state_names().size() == 3 * 4 + 2);
+    auto bytes = [](const nn::Dense& layer) { return layer.weight().value().bytes; };
+    CHECK((bytes(first) == bytes(second)) == run);
+    CHECK(bytes(first) != bytes(third));
+    if (run) {
+      REQUIRE(warnings.size() == 1);
+      CHECK(warnings[0].find("trainer_test.cpp:" + std::to_string(line)) != std::string::npos);
+      CHECK(warnings[0].find(
+                "parameters 'dense.weight' and 'dense_1.weight' start from the same numbers: two "
+                "programs with the seed 0 made them, each as number 0 of its own") !=
+            std::string::npos);
+      CHECK(warnings[0].find("give one of the programs another seed, or let this one be the first "
+                             "to run") != std::string::npos);
+    } else {
+      CHECK(warnings.empty());
+    }
+    // The two programs of the first jit functions keep their names.
+    auto again = jit([&](Tensor input) { return second(input); }, interpreter);
+    CHECK(again.ir(x).find("%dense.weight: ") != std::string::npos);
+  }
+  runtime::set_log_sink(before);
 }
 
 TEST_CASE("programs with other storage types never round trained parameters") {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives errors from below the DSL the line of the user's program. Inside the library only.
+#pragma once
+
+#include <mezzo/ir/error.h>
+
+#include <string>
+#include <string_view>
+
+namespace mezzo::detail {
+
+/// Runs `f`; a UserError without a place gets `location` and, unless `what` is empty, starts with
+/// `WHAT: `.
+template <typename F>
+decltype(auto) located(ir::Location location, std::string_view what, F&& f) {
+  try {
+    return f();
+  } catch (const UserError& error) {
+    if (error.location().known()) throw;
+    std::string start = what.empty() ? "" : std::string(what) + ": ";
+    throw UserError(location, start + error.message(), error.hint());
+  }
+}
+
+}  // namespace mezzo::detail
