@@ -2,6 +2,7 @@
 // The machine in one line, and what it does with each 16-bit type.
 #include <mezzo/codegen/llvm/support.h>
 #include <mezzo/dsl/device.h>
+#include <mezzo/runtime/machine_text.h>
 
 #include <fmt/format.h>
 
@@ -11,11 +12,9 @@ namespace mezzo {
 
 std::string describe_machine() {
   ir::Target target = codegen::native_target();
-  const char* f16_by = target.f16c ? "converted (F16C)" : "emulated (integer code)";
-  const char* bf16_by = target.avx512bf16 ? "native products (AVX512-BF16), else converted"
-                                          : "converted (integer code)";
   return fmt::format("CPU, {} hardware threads, vectors of {} bits; f16: {}; bf16: {}",
-                     std::thread::hardware_concurrency(), 8 * target.vector_bytes, f16_by, bf16_by);
+                     std::thread::hardware_concurrency(), 8 * target.vector_bytes,
+                     runtime::f16_text(target), runtime::bf16_text(target));
 }
 
 }  // namespace mezzo

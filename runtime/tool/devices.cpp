@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo devices`: what this machine can run, and how it treats the 16-bit types.
 #include <mezzo/codegen/llvm/support.h>
+#include <mezzo/runtime/machine_text.h>
 #include <mezzo/runtime/thread_pool.h>
 #include <mezzo/runtime/tool/commands.h>
 
@@ -29,13 +30,8 @@ void print_cpu(const ir::Target& target) {
   fmt::print("  caches    L1 {} kB, L2 {} kB, L3 {} kB\n", target.l1_bytes >> 10,
              target.l2_bytes >> 10, target.l3_bytes >> 10);
   fmt::print("  f32       native\n");
-  fmt::print("  f16       {}\n",
-             target.f16c ? "converted: f32 arithmetic, conversions by F16C instructions"
-                         : "emulated: f32 arithmetic, conversions in integer arithmetic");
-  fmt::print("  bf16      {}\n",
-             target.avx512bf16
-                 ? "native in matrix products (AVX512-BF16), else converted: f32 arithmetic"
-                 : "converted: f32 arithmetic, conversions by shifts and integer rounding");
+  fmt::print("  f16       {}; arithmetic in f32\n", runtime::f16_text(target));
+  fmt::print("  bf16      {}; arithmetic in f32\n", runtime::bf16_text(target));
   if (target.avx512bf16)
     fmt::print(
         "            note: the unit of AVX512-BF16 flushes subnormal numbers and adds\n"

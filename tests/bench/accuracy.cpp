@@ -3,12 +3,7 @@
 // the same seeds: equal seeds mean equal initial weights and equal order of samples, so that runs
 // are compared in pairs. Prints every run, a table of means and, as the last line, all of it as
 // JSON.
-//
-//   mezzo-accuracy [--seeds=5] [--epochs=10] [--policies=float32,mixed_float16,mixed_bfloat16]
-//                  [--initial-scale=32768] [--images=60000] [--threads=N]
-//
-// Seeds count from 1. Differences are taken to the first policy. --images: the first so many
-// training images.
+// kUsage says how it is called.
 #include <mezzo/mezzo.h>
 
 #include <fmt/format.h>
@@ -27,6 +22,19 @@
 using namespace mezzo;
 
 namespace {
+
+constexpr const char* kUsage =
+    R"(usage: mezzo-accuracy [--seeds=N] [--epochs=N] [--policies=P,Q] [--initial-scale=S]
+                      [--images=N] [--threads=N]
+Trains the network of the demo under each policy from the same seeds and compares test accuracies.
+  --seeds=N           seeds 1 to N (5)
+  --epochs=N          passes over the training images (10)
+  --policies=P,Q      policies, the first of them to compare with
+                      (float32,mixed_float16,mixed_bfloat16)
+  --initial-scale=S   first loss scale (32768)
+  --images=N          the first N training images (60000)
+  --threads=N         threads of the kernels (all)
+)";
 
 struct Options {
   int64_t seeds = 5, epochs = 10, images = 60000, threads = 0;
@@ -76,8 +84,7 @@ Options parse(int argc, char** argv) {
       options.policies = policies_in(value);
     else
       throw UserError({}, fmt::format("unknown option '{}'", argument),
-                      "--seeds=N --epochs=N --policies=P,Q --initial-scale=S --images=N "
-                      "--threads=N");
+                      "`mezzo-accuracy --help` lists what it takes");
   }
   return options;
 }
@@ -121,6 +128,11 @@ double deviation_of(const std::vector<double>& values) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view(argv[i]) == "--help" || std::string_view(argv[i]) == "-h") {
+      std::fputs(kUsage, stdout);
+      return 0;
+    }
   Options options = parse(argc, argv);
   data::Split data = data::fashion_mnist();
   data.train = data.train.first(options.images);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mezzo-bench [matmul|demo|memory|compile] [--threads=N] [--seconds=S] [--only=TEXT]
-// Without a word everything is measured; S is the time spent on each row; TEXT picks products by
-// their row's name. Times
-// on one thread are processor time, on several those of the clock on the wall.
+// `mezzo-bench` measures kernels, the network of the demo, memory and compilation; kUsage says how
+// it is called. Times on one thread are processor time, on several those of the clock on the wall.
 #include <mezzo/dsl/device.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/thread_pool.h>
@@ -19,6 +17,14 @@
 using namespace mezzo;
 
 namespace {
+
+constexpr const char* kUsage =
+    R"(usage: mezzo-bench [matmul|demo|memory|compile]... [--threads=N] [--seconds=S] [--only=TEXT]
+Without a word everything is measured.
+  --threads=N   threads of the kernels, 1 to 1024
+  --seconds=S   time spent on each row
+  --only=TEXT   products whose row's name holds TEXT
+)";
 
 constexpr std::pair<std::string_view, void (*)(const bench::Options&)> kTables[] = {
     {"matmul", bench::matmul_rows},
@@ -48,6 +54,10 @@ int main(int argc, char** argv) try {
     std::string value(equals == std::string_view::npos ? "" : argument.substr(equals + 1));
     bool known = false;
     for (const auto& [table, run] : kTables) known |= table == argument;
+    if (argument == "--help" || argument == "-h") {
+      std::fputs(kUsage, stdout);
+      return 0;
+    }
     if (known)
       wanted.push_back(argument);
     else if (name == "--threads")
@@ -59,8 +69,7 @@ int main(int argc, char** argv) try {
       options.only = value;
     else
       throw UserError({}, fmt::format("unknown argument '{}'", argument),
-                      "mezzo-bench [matmul|demo|memory|compile] [--threads=N] [--seconds=S] "
-                      "[--only=TEXT]");
+                      "`mezzo-bench --help` lists what it takes");
   }
   fmt::print("{}\n", describe_machine());
   for (const auto& [table, run] : kTables) {

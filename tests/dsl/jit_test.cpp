@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of tensors traced, differentiated and run on arrays, by the interpreter.
 #include <mezzo/mezzo.h>
+#include <mezzo/runtime/log.h>
 
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 using namespace mezzo;
 
@@ -30,6 +33,23 @@ TEST_CASE("operators and functions compute what they say") {
       jit([](Tensor x, Tensor y) { return relu(x * y - 1.0f) + maximum(x, y) / 2; }, kInterpreter);
   Array out = f(Array({3}, {1, 2, -3}), Array({3}, {4, 0.25, 2}));
   CHECK(out.to_doubles() == Numbers{5, 1, 1});
+}
+
+TEST_CASE("a finding is logged once, with one word for what it is") {
+  std::vector<std::string> lines;
+  const runtime::LogSink before = runtime::set_log_sink(
+      [&](runtime::Level, std::string_view text) { lines.emplace_back(text); });
+  auto f = jit(
+      [](Tensor x, Tensor y) {
+        return grad([&](Tensor a) { return sum(x) + 0.0f * sum(stop_gradient(a)); })(y);
+      },
+      kInterpreter);
+  const Array slope = f(Array({2}, {1, 2}), Array({2}, {3, 4}));
+  runtime::set_log_sink(before);
+  CHECK(slope.to_doubles() == Numbers{0, 0});
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find("has no path to the loss") != std::string::npos);
+  CHECK(lines[0].find("warning") == std::string::npos);  // the log says it
 }
 
 TEST_CASE("compound assignment and where") {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo devices` and `mezzo cache`.
+#include <mezzo/dsl/device.h>
+
 #include <doctest/doctest.h>
 
 #include <tool/command.h>
@@ -14,6 +16,11 @@ TEST_CASE("devices tells how the machine treats the 16-bit types") {
   for (const char* part :
        {"cpu\n", "features  ", "f16       ", "bf16      ", "interp\n", "cuda\n  not supported yet"})
     CHECK(contains(run.out, part));
+  // The same words as the language uses.
+  const std::string line = describe_machine();
+  const size_t f16 = line.find("f16: ") + 5, bf16 = line.find("; bf16: ");
+  CHECK(contains(run.out, "f16       " + line.substr(f16, bf16 - f16) + "; "));
+  CHECK(contains(run.out, "bf16      " + line.substr(bf16 + 8) + "; "));
   mezzo.environment = "MEZZO_THREADS=3";
   CHECK(contains(mezzo("devices").out, "threads   3 "));
 }
