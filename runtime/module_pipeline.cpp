@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -20,16 +21,23 @@ ir::Stage stage_after(const passes::Pipeline& pipeline, ir::Stage stage) {
   return stage;
 }
 
-/// The text of what comes after the passes that were asked for.
-std::string remaining_text(const CompileOptions& options, Engine engine, bool gradient,
+/// What comes after the passes that were asked for. For the interpreter the passes of the training
+/// pipeline that decide results and types, no others.
+passes::Pipeline remaining(const CompileOptions& options, Engine engine, bool gradient,
                            bool differentiated, bool typed) {
-  if (!options.pipeline.empty()) return options.pipeline;
+  if (options.pipeline == "train" || options.pipeline == "infer")
+    return passes::pipeline_by_name(options.pipeline);
+  if (!options.pipeline.empty()) return passes::parse_pipeline(options.pipeline);
   const bool differentiate = gradient && !differentiated;
-  if (engine == Engine::Compiled) return differentiate ? "train" : "infer";
-  std::string text = differentiate ? "finite-check, loss-scale, autodiff" : "";
-  const bool wanted = !options.policy.empty() || (gradient && options.passes.empty());
-  if (wanted && !typed) text += (text.empty() ? "" : ", ") + std::string("autocast, cast-cleanup");
-  return text;
+  if (engine == Engine::Compiled)
+    return passes::pipeline_by_name(differentiate ? "train" : "infer");
+  std::unordered_set<std::string_view> wanted;
+  if (differentiate) wanted = {"finite-check", "loss-scale", "autodiff"};
+  if (!typed && (!options.policy.empty() || (gradient && options.passes.empty())))
+    wanted.insert({"autocast", "cast-cleanup"});
+  passes::Pipeline pipeline = passes::pipeline_by_name("train");
+  std::erase_if(pipeline, [&](const auto& step) { return !wanted.contains(step.pass->name); });
+  return pipeline;
 }
 
 void set_loss_scale(passes::Pipeline& pipeline, const std::string& options) {
@@ -126,11 +134,8 @@ passes::Pipeline choose_pipeline(const ir::Module& module, const ir::Function& f
                                  const CompileOptions& options, Engine engine) {
   passes::Pipeline pipeline = passes::parse_pipeline(options.passes, "--passes");
   const ir::Stage stage = stage_after(pipeline, module.stage());
-  const std::string text =
-      remaining_text(options, engine, holds(function, ir::OpKind::Gradient),
-                     contains(pipeline, "autodiff"), stage >= ir::Stage::Typed);
-  passes::Pipeline rest = text == "train" || text == "infer" ? passes::pipeline_by_name(text)
-                                                             : passes::parse_pipeline(text);
+  passes::Pipeline rest = remaining(options, engine, holds(function, ir::OpKind::Gradient),
+                                    contains(pipeline, "autodiff"), stage >= ir::Stage::Typed);
   std::erase_if(rest, [&](const passes::PipelineStep& step) {
     return stage > step.pass->latest ||
            (options.loss_scale == "off" && step.pass->name == std::string_view("loss-scale"));

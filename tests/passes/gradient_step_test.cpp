@@ -62,7 +62,7 @@ TEST_CASE("sixty doublings x + x stay linear in size") {
 }
 
 TEST_CASE("a loss scale does not change the gradient") {
-  for (double scale : {1.0, 1024.0, 3.0}) {
+  for (double scale : {1.0, 1024.0, 0.125}) {
     Module module;
     make_chain(module, 1, [](Builder& b, Value v) { return b.make(OpKind::Square, {v}); });
     CHECK(value_and_gradient(module, 5, scale)[1].number(0) == doctest::Approx(10).epsilon(1e-15));
