@@ -85,9 +85,11 @@ bool fuse(Module& module, PassContext& context) {
   bool changed = false;
   bool unfused = context.options.get_bool("unfused");
   for (const auto& function : module.functions()) {
-    bool has_gradient = false;
-    for (Op& op : function->body()) has_gradient |= op.kind() == OpKind::Gradient;
-    MEZZO_CHECK(!has_gradient, "fuse before autodiff in @" + function->name());
+    for (const Op& op : function->body())
+      if (op.kind() == OpKind::Gradient)
+        throw UserError(op.location(),
+                        "fuse: @" + function->name() + " holds a gradient, which is no kernel",
+                        "move 'fuse' after 'autodiff'");
     changed |= fuse_function(*function, unfused);
   }
   changed |= module.stage() != Stage::Fused;

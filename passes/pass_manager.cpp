@@ -80,8 +80,8 @@ class Run {
   void write(const std::string& file, std::string_view text) const;
   [[noreturn]] void fail(size_t index, const char* where, std::string what) const;
   std::pair<std::unique_ptr<Module>, size_t> module_before(size_t index) const;
-  void refuse_early(size_t index) const;
-  std::string write_reproducer(size_t index) const;
+  void refuse_early(size_t index, Module& module) const;
+  std::string write_reproducer(size_t first, size_t last, Module& module) const;
   size_t first_breaking_step() const;
 
   Module& module_;
@@ -136,14 +136,14 @@ std::pair<std::unique_ptr<Module>, size_t> Run::module_before(size_t index) cons
 
 /// A pass that gives a stage takes the one before it; where it stumbles over what an earlier pass
 /// would have replaced it was asked for too early, by a pipeline or `skip=`: the user's fault.
-void Run::refuse_early(size_t index) const {
+void Run::refuse_early(size_t index, Module& module) const {
   const PassInfo& pass = *pipeline_[index].pass;
   if (!pass.gives) return;
-  auto [module, first] = module_before(index);
-  if (first != index || module->stage() >= pass.latest) return;
-  const ir::Stage stage = module->stage();
-  module->set_stage(pass.latest);
-  std::vector<ir::VerifierFinding> findings = ir::verify(*module);
+  const ir::Stage stage = module.stage();
+  if (stage >= pass.latest) return;
+  module.set_stage(pass.latest);
+  std::vector<ir::VerifierFinding> findings = ir::verify(module);
+  module.set_stage(stage);
   if (findings.empty()) return;
   throw UserError(
       {},
@@ -152,13 +152,12 @@ void Run::refuse_early(size_t index) const {
       "let the passes before it run first; `mezzo opt --pipeline=train` runs them all");
 }
 
-std::string Run::write_reproducer(size_t index) const {
-  auto [module, first] = module_before(index);
+std::string Run::write_reproducer(size_t first, size_t last, Module& module) const {
   Pipeline rest;
-  for (size_t i = first; i <= index; ++i)
+  for (size_t i = first; i <= last; ++i)
     if (!skipped(pipeline_[i])) rest.push_back(pipeline_[i]);
-  module->attrs().set("pipeline", print_pipeline(rest));
-  std::string text = ir::print(*module);
+  module.attrs().set("pipeline", print_pipeline(rest));
+  std::string text = ir::print(module);
   std::string hash = ir::Hash128().update(std::string_view(text)).hex().substr(0, 16);
   std::string path = path_in(options_.debug.to, "mezzo-repro-" + hash + ".mz");
   return write_file(path, text) ? path : "";
@@ -167,12 +166,13 @@ std::string Run::write_reproducer(size_t index) const {
 void Run::fail(size_t index, const char* where, std::string what) const {
   constexpr std::string_view kPrefix = "internal error: ";
   if (what.starts_with(kPrefix)) what.erase(0, kPrefix.size());
-  refuse_early(index);
+  auto [module, first] = module_before(index);
+  if (first == index) refuse_early(index, *module);
   std::string text =
       fmt::format("internal error {} pass '{}': {}", where, pipeline_[index].pass->name, what);
   std::string note;
   try {
-    std::string path = write_reproducer(index);
+    std::string path = write_reproducer(first, index, *module);
     note = path.empty() ? "\nnote: no reproducer, its file could not be written"
                         : "\nnote: `mezzo opt " + path + "` shows it again";
   } catch (const std::exception& error) {

@@ -29,9 +29,9 @@ constexpr const char* kStep = R"(module @small attributes {stage = "traced"} {
 
 /// The error, "internal" errors included, or "".
 std::string error_of(ir::Module& module, const passes::Pipeline& pipeline,
-                     ir::DebugOptions debug = {}) {
+                     ir::DebugOptions debug = {}, bool verify = true) {
   passes::ManagerOptions options;
-  options.verify = true;
+  options.verify = verify;
   options.debug = std::move(debug);
   passes::PassContext context;
   context.target = ir::target_by_name("x86-64-v3");
@@ -95,6 +95,11 @@ TEST_CASE("what a pass takes is told with both stages and the first op in the wa
   CHECK(error_of(*module, training(), debug) ==
         "small.mz:4: error: kernel @k0 of @loss has no plan, so the size of its workspace is "
         "unknown\nnote: plan-kernels runs before plan-memory");
+  // Where nobody verifies after each pass it is the pass that needs it.
+  module = ir::parse(kStep, "small.mz");
+  CHECK(error_of(*module, passes::parse_pipeline("decompose, fuse"), {}, false) ==
+        "small.mz:9: error: fuse: @step holds a gradient, which is no kernel\nnote: move 'fuse' "
+        "after 'autodiff'");
 }
 
 }  // namespace mezzo::test
