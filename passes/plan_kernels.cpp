@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives every kernel its plan: vector width, tasks, tiles, from shapes and the target alone.
 //
-//   before   %1 = kernel @k0 (%x = %x) {family = "elementwise"} : tensor<1000xf32> { ... }
-//   after    %1 = kernel @k0 (%x = %x) {family = "elementwise"} plan {grain = 16384, vector = 8} : ...
+//   before  %1 = kernel @k0 (%x = %x) {family = "elementwise"} : tensor<1000xf32> { ... }
+//   after   %1 = kernel @k0 (%x = %x) {family = "elementwise"} plan {grain = 16384, ...} : ...
 //
 // A plan that is there already is kept, so that an edited text keeps its edits. Results of kernels
 // do not depend on the grain: tasks are cut between elements, rows, columns or tiles that are
