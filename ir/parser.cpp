@@ -91,6 +91,10 @@ class Parser {
       stream_.take();
       Token place = stream_.peek();
       Attrs attrs = parse_attrs(stream_, {});
+      for (const char* name : {"stage", "policy", "rounding", "target", "pipeline"})
+        if (const Attr* attr = attrs.find(name); attr && !attr->is<std::string>())
+          stream_.fail(place, std::string("attribute '") + name + "' must be a string");
+      if (const Attr* rounding = attrs.find("rounding")) check_rounding(place, *rounding);
       if (const Attr* stage = attrs.find("stage")) set_stage(place, *stage);
       attrs.erase("stage");
       module_->attrs() = std::move(attrs);
@@ -98,8 +102,14 @@ class Parser {
     stream_.expect(TokenKind::LeftBrace, "'{' before the functions of the module");
   }
 
+  void check_rounding(const Token& place, const Attr& attr) {
+    const std::string& text = attr.as<std::string>();
+    if (text != "excess" && text != "as-written")
+      stream_.fail(place, "unknown rounding \"" + text + "\"" +
+                              did_you_mean(text, {"excess", "as-written"}));
+  }
+
   void set_stage(const Token& place, const Attr& attr) {
-    if (!attr.is<std::string>()) stream_.fail(place, "the stage must be a string");
     const std::string& text = attr.as<std::string>();
     std::optional<Stage> stage = parse_stage(text);
     if (!stage) {

@@ -2,11 +2,16 @@
 // Rules of the numbers that a text may state and that later index memory: plans of kernels, places
 // of results, the length of the arena.
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/ir/verifier_rules.h>
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
 
 namespace mezzo::ir {
 
@@ -102,6 +107,76 @@ int64_t arena_of(VerifierContext& context) {
   return 0;
 }
 
+/// Values that are still read keep their places to themselves; what leaves the function stands
+/// where the function says.
+class Places {
+ public:
+  explicit Places(VerifierContext& context) : context_(context) {
+    const Function& function = context.function();
+    size_t number = 0;
+    for (const Op& op : function.body()) {
+      for (Value operand : op.operands()) last_read_[storage_of(operand).def()] = number;
+      ++number;
+    }
+    std::vector<Value> results = function.results();
+    for (int i = 0; i < static_cast<int>(results.size()); ++i) {
+      const ValueDef* value = storage_of(results[static_cast<size_t>(i)]).def();
+      leaves_["result" + std::to_string(i)] = value;
+      if (Value updated = function.updated_parameter(i)) updates_[updated.def()] = value;
+    }
+  }
+
+  /// `value`, made by op `number` of the body, goes to `place`.
+  void store(const Op& op, size_t number, Value value, const Attr& place) {
+    if (place.is<int64_t>()) return store_in_arena(op, number, value, place.as<int64_t>());
+    const bool in_state = place.is<ValueRef>();
+    const ValueDef* holder =
+        in_state ? at(updates_, place.as<ValueRef>().value) : at(leaves_, place.as<Symbol>().name);
+    if (holder == value.def()) return;
+    const std::string name =
+        in_state ? context_.name(place.as<ValueRef>().value) : "@" + place.as<Symbol>().name;
+    context_.report(op, "place " + name + " is not for " + context_.name(value) +
+                            (holder ? ", but for " + context_.name(holder)
+                                    : ", the function updates it with nothing"));
+  }
+
+ private:
+  struct Stored {
+    int64_t end;
+    const ValueDef* value;
+    size_t made, last;
+  };
+
+  template <typename Map>
+  static const ValueDef* at(const Map& map, const typename Map::key_type& key) {
+    auto it = map.find(key);
+    return it == map.end() ? nullptr : it->second;
+  }
+
+  void store_in_arena(const Op& op, size_t number, Value value, int64_t begin) {
+    const int64_t end = begin + value.type().bytes();
+    if (begin == end) return;
+    auto it = arena_.lower_bound(begin);
+    if (it != arena_.begin() && std::prev(it)->second.end > begin) --it;
+    while (it != arena_.end() && it->first < end) {
+      const Stored& other = it->second;
+      if (other.last >= number || other.made == number)
+        context_.report(op, "place " + std::to_string(begin) + " of " + context_.name(value) +
+                                " overlaps " + context_.name(other.value) +
+                                ", which is still read, at " + std::to_string(it->first));
+      it = arena_.erase(it);
+    }
+    auto last = last_read_.find(value.def());
+    arena_[begin] = {end, value.def(), number, last == last_read_.end() ? number : last->second};
+  }
+
+  VerifierContext& context_;
+  std::unordered_map<const ValueDef*, size_t> last_read_;
+  std::unordered_map<std::string, const ValueDef*> leaves_;       // by place
+  std::unordered_map<const ValueDef*, const ValueDef*> updates_;  // of each updated parameter
+  std::map<int64_t, Stored> arena_;                               // by first byte
+};
+
 }  // namespace
 
 void verify_plans(VerifierContext& context) {
@@ -109,7 +184,11 @@ void verify_plans(VerifierContext& context) {
     if (op.kind() == OpKind::Kernel && op.has_plan()) check_plan(context, op);
   if (!context.at_least(Stage::Planned)) return;
   int64_t arena = arena_of(context);
+  std::optional<Places> holders;
+  if (context.sound()) holders.emplace(context);
+  size_t number = 0;
   for (const Op& op : context.function().body()) {
+    ++number;
     const Attr* places = op.attrs().find("places");
     if (!places || !places->is<AttrList>()) continue;
     const AttrList& list = places->as<AttrList>();
@@ -118,7 +197,10 @@ void verify_plans(VerifierContext& context) {
       if (!place.is<int64_t>() && !place.is<ValueRef>() && !place.is<Symbol>())
         continue;  // a wrong kind is found with the types
       std::string what = unfit_place(context, place, op.result(static_cast<int>(i)).type(), arena);
-      if (!what.empty()) context.report(op, what);
+      if (!what.empty())
+        context.report(op, what);
+      else if (holders)
+        holders->store(op, number - 1, op.result(static_cast<int>(i)), place);
     }
   }
 }

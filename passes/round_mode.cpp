@@ -197,6 +197,7 @@ class Widener {
     attrs.erase("word");
     if (!can_overflow(value.dtype(), dtype)) return stored;
     std::vector<Value> work{value};
+    std::unordered_set<const ValueDef*> seen{value.def()};
     for (size_t i = 0; i < work.size(); ++i) {
       const Attr* word = work[i].is_parameter() ? nullptr : work[i].op()->attrs().find("word");
       if (auto dropped = dropped_.find(work[i].def()); !word && dropped != dropped_.end())
@@ -206,7 +207,8 @@ class Widener {
         break;
       }
       if (work[i].is_parameter()) continue;
-      for (Value operand : work[i].op()->operands()) work.push_back(operand);
+      for (Value operand : work[i].op()->operands())
+        if (is_float(operand.dtype()) && seen.insert(operand.def()).second) work.push_back(operand);
     }
     return stored;
   }

@@ -59,7 +59,11 @@ std::string unfit_product(const ir::Op& kernel, const ir::Target& target) {
 std::string unfit(const ir::Op& kernel, const ir::Target& target) {
   if (ir::family_of(kernel) == ir::Family::Matmul) return unfit_product(kernel, target);
   const ir::Plan plan = ir::Plan::from(kernel.plan());
-  if (plan.vector < 1) return fmt::format("'vector' must be positive, not {}", plan.vector);
+  // A vector of one lane is no vector for LLVM; long ones are unrolled into registers.
+  constexpr int64_t kLeast = 2;
+  const int64_t most = 4 * target.lanes(4);
+  if (plan.vector < kLeast || plan.vector > most)
+    return fmt::format("'vector' must lie in [{}, {}], not {}", kLeast, most, plan.vector);
   if (plan.grain < 1) return fmt::format("'grain' must be positive, not {}", plan.grain);
   return "";
 }

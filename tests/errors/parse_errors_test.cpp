@@ -281,8 +281,16 @@ module @m {
 module @m attributes {stage = "type"} {}
                      ^)"},
     {R"(module @m attributes {stage = 3} {})",
-     R"(net.mz:1:22: error: the stage must be a string
+     R"(net.mz:1:22: error: attribute 'stage' must be a string
 module @m attributes {stage = 3} {}
+                     ^)"},
+    {R"(module @m attributes {target = 3} {})",
+     R"(net.mz:1:22: error: attribute 'target' must be a string
+module @m attributes {target = 3} {}
+                     ^)"},
+    {R"(module @m attributes {rounding = "exces"} {})",
+     R"(net.mz:1:22: error: unknown rounding "exces"; did you mean 'excess'?
+module @m attributes {rounding = "exces"} {}
                      ^)"},
     {R"(module @m attributes {stage = "typd"} {})",
      R"(net.mz:1:22: error: unknown stage "typd"; did you mean 'typed'?

@@ -327,6 +327,40 @@ TEST_CASE("a planned module has plans, and nobody reads what was overwritten") {
   CHECK(found(*unplanned) == "@f: %r = kernel @k: has no plan\n");
 }
 
+TEST_CASE("places belong to one value at a time, and to what leaves the function there") {
+  // %a and %b are read by @k1, which makes %y; %y is the result, %w is updated with %b.
+  auto text = [](const std::string& first, const std::string& second) {
+    return "module @m attributes {stage = \"planned\"} {\nfunc @f(%w: tensor<4xf32> {param}, %x: "
+           "tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32> {updates = %w}) attributes {arena = "
+           "128} {\n%a, %b = kernel @k0 (%x = %x) {family = \"elementwise\", places = " +
+           first +
+           "} plan {grain = 4} : tensor<4xf32> -> (tensor<4xf32>, tensor<4xf32>) {\n%c = relu %x : "
+           "tensor<4xf32>\n%d = neg %x : tensor<4xf32>\nyield %c, %d : (tensor<4xf32>, "
+           "tensor<4xf32>) }\n%y = kernel @k1 (%a = %a, %b = %b) {family = \"elementwise\", places "
+           "= " +
+           second +
+           "} plan {grain = 4} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {\n%s = add %a, "
+           "%b "
+           ": tensor<4xf32>\nyield %s : tensor<4xf32> }\nreturn %y, %b : (tensor<4xf32>, "
+           "tensor<4xf32>) } }";
+  };
+  auto found_of = [&](const std::string& first, const std::string& second) {
+    return found(*parse(text(first, second)));
+  };
+  CHECK(found_of("[0, %w]", "[@result0]") == "");
+  CHECK(found_of("[0, @result1]", "[@result0]") == "");
+  CHECK(found_of("[0, 64]", "[@result0]") == "");
+  const std::string first = "@f: %a, %b = kernel @k0: ", second = "@f: %y = kernel @k1: ";
+  CHECK(found_of("[0, 0]", "[@result0]") ==
+        first + "place 0 of %b overlaps %a, which is still read, at 0\n");
+  CHECK(found_of("[64, %w]", "[64]") ==
+        second + "place 64 of %y overlaps %a, which is still read, at 64\n");
+  CHECK(found_of("[@result0, %w]", "[0]") == first + "place @result0 is not for %a, but for %y\n");
+  CHECK(found_of("[%w, 0]", "[@result0]") == first + "place %w is not for %a, but for %b\n");
+  CHECK(found_of("[0, %x]", "[@result0]") ==
+        first + "place %x is not for %b, the function updates it with nothing\n");
+}
+
 TEST_CASE("numbers of a text that index memory are checked where it is read") {
   auto error = [](const std::string& op, const std::string& from = "tensor<3x5xf32>") {
     try {

@@ -300,6 +300,35 @@ TEST_CASE("a plan that was read fits shapes and target, or is refused with the r
             .starts_with("target 'sm_90' is not a processor that this build can run"));
 }
 
+TEST_CASE("a vector of a plan that was read lies in the range that the target can follow") {
+  auto error = [](int vector) -> std::string {
+    try {
+      compile_text(
+          fmt::format(R"(module @m attributes {{stage = "planned", target = "x86-64-v2"}} {{
+  func @f(%x: tensor<1000xf32>) -> tensor<1000xf32> {{
+    %y = kernel @k0 (%x = %x) {{family = "elementwise", places = [@result0]}} plan {{grain = 512, vector = {}}} : tensor<1000xf32> {{
+      %z = add %x, %x : tensor<1000xf32>
+      yield %z : tensor<1000xf32>
+    }}
+    return %y : tensor<1000xf32>
+  }}
+}}
+)",
+                      vector),
+          "f", in_memory());
+    } catch (const UserError& refused) {
+      return refused.message();
+    }
+    return "";
+  };
+  const std::string head = "kernel @k0 of @f: plan: 'vector' must lie in [2, 16], not ",
+                    tail = "; the target is 'x86-64-v2' with vectors of 16 bytes";
+  CHECK(error(1) == head + "1" + tail);
+  CHECK(error(2) == "");
+  CHECK(error(16) == "");
+  CHECK(error(32) == head + "32" + tail);
+}
+
 TEST_CASE("a module planned for a level of x86-64 runs on each machine that has it") {
   const ir::Target native = codegen::native_target();
   for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
