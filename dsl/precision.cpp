@@ -2,11 +2,12 @@
 #include <mezzo/dsl/precision.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/loss_scale.h>
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <cstdint>
+#include <algorithm>
+#include <optional>
 
 namespace mezzo {
 
@@ -24,62 +25,35 @@ Policy Policy::by_name(const std::string& name, ir::Location location) {
 
 namespace {
 
-/// Fields of a loss scale as a program wrote them, by name.
-class Checker {
- public:
-  explicit Checker(ir::Location location) : location_(location) {}
+void check(const std::optional<ir::ScaleFault>& fault, ir::Location location) {
+  if (fault) throw UserError(location, "loss scale: " + fault->text, fault->hint);
+}
 
-  void power_of_two(const char* what, double value) const {
-    int exponent = 0;
-    if (std::isfinite(value) && value > 0 && std::frexp(value, &exponent) == 0.5 &&
-        exponent > -126 && exponent <= 128)
-      return;
-    fail(fmt::format("{} must be a power of two in f32, not {}", what, value),
-         "with powers of two, scaling and unscaling are exact");
-  }
-  void check(bool good, const std::string& what, const char* hint) const {
-    if (!good) fail(what, hint);
-  }
-
- private:
-  void fail(const std::string& what, const char* hint) const {
-    throw UserError(location_, "loss scale: " + what, hint);
-  }
-  ir::Location location_;
-};
-
-void check_rule(const LossScale& scale, const Checker& checker) {
-  checker.power_of_two("growth", scale.growth);
-  checker.power_of_two("backoff", scale.backoff);
-  checker.power_of_two("floor", scale.floor);
-  checker.power_of_two("ceiling", scale.ceiling);
-  checker.check(scale.growth >= 1, fmt::format("growth must be at least 1, not {}", scale.growth),
-                "the scale is multiplied by it after clean steps; 2 is usual");
-  checker.check(scale.backoff <= 1, fmt::format("backoff must be at most 1, not {}", scale.backoff),
-                "the scale is multiplied by it after an overflow; 0.5 is usual");
-  checker.check(scale.interval >= 1 && scale.interval <= INT32_MAX,
-                fmt::format("interval must lie in [1, {}], not {}", INT32_MAX, scale.interval),
-                "so many clean steps stand between two growths; 2000 is usual");
-  checker.check(scale.floor <= scale.ceiling,
-                fmt::format("floor {} is above the ceiling {}", scale.floor, scale.ceiling),
-                "exchange them");
-  checker.check(
-      scale.initial <= scale.ceiling,
-      fmt::format("the initial scale {} is above the ceiling {}", scale.initial, scale.ceiling),
-      "start lower or raise the ceiling");
-  checker.check(
-      scale.initial >= scale.floor,
-      fmt::format("the initial scale {} is below the floor {}", scale.initial, scale.floor),
-      "start higher or lower the floor");
+void check_rule(const LossScale& scale, ir::Location location) {
+  check(ir::scale_rule_fault({.growth = scale.growth,
+                              .backoff = scale.backoff,
+                              .floor = scale.floor,
+                              .ceiling = scale.ceiling,
+                              .interval = static_cast<double>(scale.interval)}),
+        location);
+  if (scale.initial > scale.ceiling)
+    throw UserError(location,
+                    fmt::format("loss scale: the initial scale {} is above the ceiling {}",
+                                scale.initial, scale.ceiling),
+                    "start lower or raise the ceiling");
+  if (scale.initial < scale.floor)
+    throw UserError(location,
+                    fmt::format("loss scale: the initial scale {} is below the floor {}",
+                                scale.initial, scale.floor),
+                    "start higher or lower the floor");
 }
 
 }  // namespace
 
 std::string LossScale::options(const Policy& policy, ir::Location location) const {
   if (!enabled(policy)) return "off";
-  Checker checker(location);
-  checker.power_of_two("the initial scale", initial);
-  if (kind != Kind::Static) check_rule(*this, checker);
+  check(ir::power_of_two_fault("the initial scale", initial), location);
+  if (kind != Kind::Static) check_rule(*this, location);
   // A static scale is a dynamic one that never moves.
   bool fixed = kind == Kind::Static;
   auto text = [](double value) {

@@ -2,6 +2,7 @@
 // Shape rules of movement, reductions, products, losses, random numbers and the ops of the training
 // step.
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/loss_scale.h>
 #include <mezzo/ir/shape_rules.h>
 
 #include <algorithm>
@@ -324,21 +325,12 @@ std::vector<Type> infer_scale_update(const InferContext& context) {
   expect_type(context, 0, Type(DType::F32, {}));
   expect_type(context, 1, Type(DType::I32, {}));
   expect_type(context, 2, Type(DType::I32, {}));
-  double growth = context.attrs.get_float("growth"), backoff = context.attrs.get_float("backoff");
-  for (auto [name, value] : {std::pair("growth", growth), std::pair("backoff", backoff)})
-    if (int exponent = 0;
-        !(value > 0) || !std::isfinite(value) || std::frexp(value, &exponent) != 0.5)
-      context.fail(std::string(name) + " must be a power of two, not " + number_text(value));
-  if (growth < 1) context.fail("growth must be at least 1, not " + number_text(growth));
-  if (backoff > 1) context.fail("backoff must be at most 1, not " + number_text(backoff));
-  if (int64_t interval = context.attrs.get_int("interval"); interval < 1)
-    context.fail("interval must be at least 1, not " + std::to_string(interval));
-  double floor = context.attrs.get_float("floor"), ceiling = context.attrs.get_float("ceiling");
-  for (auto [name, value] : {std::pair("floor", floor), std::pair("ceiling", ceiling)})
-    if (!(value > 0 && std::isfinite(value)))
-      context.fail(std::string(name) + " must be above 0 and finite, not " + number_text(value));
-  if (floor > ceiling)
-    context.fail("floor " + number_text(floor) + " is above the ceiling " + number_text(ceiling));
+  const ScaleRule rule{.growth = context.attrs.get_float("growth"),
+                       .backoff = context.attrs.get_float("backoff"),
+                       .floor = context.attrs.get_float("floor"),
+                       .ceiling = context.attrs.get_float("ceiling"),
+                       .interval = static_cast<double>(context.attrs.get_int("interval"))};
+  if (std::optional<ScaleFault> fault = scale_rule_fault(rule)) context.fail(fault->text);
   return {context.operands[0], context.operands[1]};
 }
 

@@ -3,11 +3,10 @@
 
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/loss_scale.h>
 #include <mezzo/passes/training_step.h>
 
 #include <fmt/format.h>
-
-#include <cmath>
 
 namespace mezzo::passes {
 
@@ -65,18 +64,9 @@ Function* append_gradient_function(ir::Module& module, const std::string& functi
   ir::DType wide = ir::DType::F32;
   if (source.num_results() > 0 && source.results()[0].dtype() == ir::DType::F64)
     wide = ir::DType::F64;
-  if (double scale = loss_scale ? ir::round_to(wide, *loss_scale) : 1;
-      !(std::isfinite(scale) && scale > 0))
-    throw UserError({}, fmt::format("grad: the loss scale must be positive and finite in {}, not "
-                                    "{}",
-                                    ir::to_string(wide), *loss_scale));
-  if (int exponent = 0; loss_scale && std::frexp(*loss_scale, &exponent) != 0.5)
-    throw UserError(
-        {},
-        fmt::format("grad: the loss scale must be a power of two, so that it changes no "
-                    "gradient, not {}",
-                    *loss_scale),
-        fmt::format("{} is the next below", std::ldexp(0.5, exponent)));
+  if (loss_scale)
+    if (std::optional<ir::ScaleFault> fault = ir::power_of_two_fault("the loss scale", *loss_scale))
+      throw UserError({}, "grad: " + fault->text, fault->hint);
   std::vector<int64_t> places;
   for (const std::string& name : wrt) places.push_back(find_parameter(source, name));
   if (module.function(function + "_grad"))

@@ -29,6 +29,8 @@
 //     %scale1, %clean1 = scale_update %scale, %clean, %v {...} : ...
 //     return %l, %v, %w1, %scale1, %clean1 : ...
 //   }
+#include <mezzo/ir/loss_scale.h>
+
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/pass.h>
@@ -37,7 +39,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace mezzo::passes {
 
@@ -60,17 +61,6 @@ double number(const Attrs& options, std::string_view name, double fallback) {
   throw UserError({}, fmt::format("loss-scale: option '{}' must be a number", name));
 }
 
-double power_of_two(const Attrs& options, std::string_view name, double fallback) {
-  double value = number(options, name, fallback);
-  int exponent = 0;
-  bool exact = std::isfinite(value) && value > 0 && std::frexp(value, &exponent) == 0.5;
-  if (!exact || exponent - 1 < -126 || exponent - 1 > 127)
-    throw UserError(
-        {}, fmt::format("loss-scale: {} must be a power of two in f32, not {}", name, value),
-        "with powers of two, scaling and unscaling are exact");
-  return value;
-}
-
 /// The attributes of scale_update, checked.
 Attrs scale_rule(const Attrs& options) {
   for (const auto& [name, value] : options) {
@@ -79,26 +69,19 @@ Attrs scale_rule(const Attrs& options) {
       throw UserError({}, fmt::format("loss-scale: unknown option '{}'{}", name,
                                       ir::did_you_mean(name, known)));
   }
-  double growth = power_of_two(options, "growth", 2);
-  double backoff = power_of_two(options, "backoff", 0.5);
-  double floor = power_of_two(options, "floor", 0x1p-14);
-  double ceiling = power_of_two(options, "ceiling", 0x1p24);
-  double interval = number(options, "interval", 2000);
-  if (growth < 1)
-    throw UserError({}, fmt::format("loss-scale: growth must be at least 1, not {}", growth));
-  if (backoff > 1)
-    throw UserError({}, fmt::format("loss-scale: backoff must be at most 1, not {}", backoff));
-  if (floor > ceiling)
-    throw UserError({},
-                    fmt::format("loss-scale: floor {} is above the ceiling {}", floor, ceiling));
-  if (!(interval >= 1 && interval <= 2147483647 && interval == std::floor(interval)))
-    throw UserError(
-        {}, fmt::format("loss-scale: interval must be a whole number of steps, not {}", interval));
-  return {{"growth", growth},
-          {"backoff", backoff},
-          {"floor", floor},
-          {"ceiling", ceiling},
-          {"interval", static_cast<int64_t>(interval)}};
+  ir::ScaleRule rule;
+  rule.growth = number(options, "growth", rule.growth);
+  rule.backoff = number(options, "backoff", rule.backoff);
+  rule.floor = number(options, "floor", rule.floor);
+  rule.ceiling = number(options, "ceiling", rule.ceiling);
+  rule.interval = number(options, "interval", rule.interval);
+  if (std::optional<ir::ScaleFault> fault = ir::scale_rule_fault(rule))
+    throw UserError({}, "loss-scale: " + fault->text, fault->hint);
+  return {{"growth", rule.growth},
+          {"backoff", rule.backoff},
+          {"floor", rule.floor},
+          {"ceiling", rule.ceiling},
+          {"interval", static_cast<int64_t>(rule.interval)}};
 }
 
 Op* find_op(const ir::Function& function, OpKind kind) {

@@ -264,8 +264,8 @@ TEST_CASE("loss scales that cannot work") {
         "loss scale: the initial scale 3.0517578125e-05 is below the floor 6.103515625e-05\nnote: "
         "start higher or lower the floor");
   CHECK(error([](LossScale& s) { s.initial = 1000; }) ==
-        "loss scale: the initial scale must be a power of two in f32, not 1000\nnote: with powers "
-        "of two, scaling and unscaling are exact");
+        "loss scale: the initial scale must be a power of two in [2^-126, 2^127], not 1000\n"
+        "note: with powers of two, scaling and unscaling are exact; 512 is the next below");
   CHECK(error([](LossScale& s) { s.growth = 0.5; }) ==
         "loss scale: growth must be at least 1, not 0.5\nnote: the scale is multiplied by it after "
         "clean steps; 2 is usual");
@@ -275,6 +275,9 @@ TEST_CASE("loss scales that cannot work") {
   CHECK(error([](LossScale& s) { s.interval = 0; }) ==
         "loss scale: interval must lie in [1, 2147483647], not 0\nnote: so many clean steps stand "
         "between two growths; 2000 is usual");
+  CHECK(error([](LossScale& s) { s.interval = 99999999999; }) ==
+        "loss scale: interval must lie in [1, 2147483647], not 99999999999\nnote: so many clean "
+        "steps stand between two growths; 2000 is usual");
   CHECK(error([](LossScale& s) { s.floor = 2 * s.ceiling; }) ==
         "loss scale: floor 33554432 is above the ceiling 16777216\nnote: exchange them");
   CHECK(error([](LossScale& s) { s = LossScale::static_scale(0x1p30); }) == "no error");

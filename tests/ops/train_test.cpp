@@ -69,16 +69,14 @@ TEST_CASE("the scale grows after an interval of clean steps and only its own ove
 }
 
 TEST_CASE("a scale is rounded to f32 before the bounds are asked") {
-  const double smallest = 0x1p-149, largest = 0x1.fffffep127;
-  // 2 * 2^127 has no f32: the ceiling stands in for it.
-  CHECK(update(0x1p127, 2, 0, with(kScaleRule, "ceiling", largest)) == Scale{largest, 0});
-  // Half of 3 and of 1 smallest numbers are ties: to even.
-  const Attrs low = with(kScaleRule, "floor", 0x1p-160);
-  CHECK(update(3 * smallest, 0, 6, low) == Scale{2 * smallest, 0});
-  CHECK(update(smallest, 0, 6, with(kScaleRule, "floor", smallest)) == Scale{smallest, 0});
-  // A bound that f32 cannot hold is rounded where it becomes the scale.
-  CHECK(update(1, 2, 0, with(kScaleRule, "ceiling", 1.1)) == Scale{round_to(DType::F32, 1.1), 0});
-  CHECK(update(1, 0, 6, with(kScaleRule, "floor", 0.6)) == Scale{round_to(DType::F32, 0.6), 0});
+  // 2^128 and 2^227 have no f32: the ceiling stands in for them.
+  const Attrs high = with(kScaleRule, "ceiling", 0x1p127);
+  CHECK(update(0x1p127, 2, 0, high) == Scale{0x1p127, 0});
+  CHECK(update(0x1p100, 2, 0, with(high, "growth", 0x1p127)) == Scale{0x1p127, 0});
+  // Nor have 2^-126 * 2^-126 and less: the floor does.
+  const Attrs low = with(kScaleRule, "floor", 0x1p-126);
+  CHECK(update(0x1p-125, 0, 6, with(low, "backoff", 0x1p-126)) == Scale{0x1p-126, 0});
+  CHECK(update(0x1p-126, 0, 6, low) == Scale{0x1p-126, 0});
 }
 
 TEST_CASE("attributes of the scale rule and of optimizers out of their range are refused") {
@@ -89,16 +87,21 @@ TEST_CASE("attributes of the scale rule and of optimizers out of their range are
     check_refused(OpKind::ScaleUpdate, scale, with(kScaleRule, name, value),
                   "scale_update: " + text);
   };
-  refuse_scale("growth", 3.0, "growth must be a power of two, not 3");
-  refuse_scale("growth", inf, "growth must be a power of two, not inf");
+  const std::string power = " must be a power of two in [2^-126, 2^127], not ";
+  refuse_scale("growth", 3.0, "growth" + power + "3");
+  refuse_scale("growth", inf, "growth" + power + "inf");
   refuse_scale("growth", 0.5, "growth must be at least 1, not 0.5");
-  refuse_scale("backoff", 0.0, "backoff must be a power of two, not 0");
+  refuse_scale("backoff", 0.0, "backoff" + power + "0");
   refuse_scale("backoff", 2.0, "backoff must be at most 1, not 2");
-  refuse_scale("interval", 0, "interval must be at least 1, not 0");
-  refuse_scale("floor", 0.0, "floor must be above 0 and finite, not 0");
-  refuse_scale("ceiling", inf, "ceiling must be above 0 and finite, not inf");
-  refuse_scale("ceiling", nan, "ceiling must be above 0 and finite, not nan");
-  refuse_scale("floor", 0x1p25, "floor 3.35544e+07 is above the ceiling 1.67772e+07");
+  refuse_scale("interval", 0, "interval must lie in [1, 2147483647], not 0");
+  refuse_scale("interval", int64_t{1} << 31,
+               "interval must lie in [1, 2147483647], not 2147483648");
+  refuse_scale("floor", 0.0, "floor" + power + "0");
+  refuse_scale("floor", 0.6, "floor" + power + "0.6");
+  refuse_scale("floor", 0x1p-127, "floor" + power + "5.877471754111438e-39");
+  refuse_scale("ceiling", inf, "ceiling" + power + "inf");
+  refuse_scale("ceiling", nan, "ceiling" + power + "nan");
+  refuse_scale("floor", 0x1p25, "floor 33554432 is above the ceiling 16777216");
 
   const std::vector<InterpreterTensor> sgd = {f32(1), f32(1), f32(1)};
   check_refused(OpKind::Sgd, sgd, {{"nesterov", true}}, "sgd: nesterov needs a momentum above 0");

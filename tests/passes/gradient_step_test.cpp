@@ -169,10 +169,16 @@ TEST_CASE("loss-scale takes powers of two only and names an unknown option") {
       CHECK(error.message() == text);
     }
   };
-  refuse("growth", 3.0, "loss-scale: growth must be a power of two in f32, not 3");
+  refuse("growth", 3.0, "loss-scale: growth must be a power of two in [2^-126, 2^127], not 3");
   refuse("backoff", 2.0, "loss-scale: backoff must be at most 1, not 2");
   refuse("growth", 0.5, "loss-scale: growth must be at least 1, not 0.5");
-  refuse("interval", 0, "loss-scale: interval must be a whole number of steps, not 0");
+  refuse("interval", 0, "loss-scale: interval must lie in [1, 2147483647], not 0");
+  refuse("interval", 99999999999,
+         "loss-scale: interval must lie in [1, 2147483647], not 99999999999");
+  refuse("interval", 2.5, "loss-scale: interval must be a whole number of steps, not 2.5");
+  refuse("ceiling", std::ldexp(1.0, 128),
+         "loss-scale: ceiling must be a power of two in [2^-126, 2^127], not "
+         "3.402823669209385e+38");
   refuse("floor", std::ldexp(1.0, 30),
          "loss-scale: floor 1073741824 is above the ceiling 16777216");
   refuse("grwth", 2.0, "loss-scale: unknown option 'grwth'; did you mean 'growth'?");

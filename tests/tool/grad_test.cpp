@@ -60,10 +60,15 @@ TEST_CASE("grad refuses what it cannot differentiate") {
   };
   refused("--wrt=z", "has no parameter 'z'");
   refused("--func=g --wrt=x", "there is no function @g");
-  refused("--wrt=x --loss-scale=0", "must be positive and finite");
-  refused("--wrt=x --loss-scale=3",
-          "error: grad: the loss scale must be a power of two, so that it changes no gradient, not "
-          "3\nnote: 2 is the next below\n");
+  const std::string power =
+      "error: grad: the loss scale must be a power of two in [2^-126, 2^127], ";
+  const std::string exact = "\nnote: with powers of two, scaling and unscaling are exact";
+  refused("--wrt=x --loss-scale=0", power + "not 0" + exact + "\n");
+  refused("--wrt=x --loss-scale=inf", power + "not inf" + exact + "\n");
+  // The smallest number of f32 is a power of two, but what it multiplies loses bits.
+  refused("--wrt=x --loss-scale=1.401298464324817e-45",
+          power + "not 1.401298464324817e-45" + exact + "\n");
+  refused("--wrt=x --loss-scale=3", power + "not 3" + exact + "; 2 is the next below\n");
   refused("", "--wrt");
   mezzo.write("m.mz", R"(module @m {
   func @f(%x: tensor<3xf32>, %n: tensor<3xi32>) -> tensor<f32> {
