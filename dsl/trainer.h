@@ -56,8 +56,8 @@ struct StepResult {
 
 struct EpochReport {
   int64_t epoch = 0;
-  /// Means over the samples, without ignored labels, of taken steps with a finite loss. An accuracy
-  /// is NaN where the loss has no classes or every label is ignored, a loss where no step counts.
+  /// As in an Evaluation, over the batches of taken steps with a finite loss; the loss is NaN where
+  /// there are none.
   double loss = 0, accuracy = 0;
   double scale = 1;
   int64_t steps = 0, skipped = 0, nonfinite_losses = 0;
@@ -76,7 +76,10 @@ struct FitOptions {
 };
 
 struct Evaluation {
-  /// Mean over the samples, without ignored labels; 0 when all are ignored.
+  /// Mean over the batches. Where the loss is a mean of `cross_entropy` over the targets, perhaps
+  /// times a constant, a batch weighs as many as its labels that are not ignored, so that its size
+  /// does not matter; 0 when all are ignored. Any other loss weighs by samples: a cross_entropy
+  /// with a penalty added does depend on the batch where labels are ignored.
   double loss = 0;
   /// NaN where the loss has no classes or every label is ignored.
   double accuracy = 0;

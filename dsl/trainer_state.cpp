@@ -35,13 +35,16 @@ struct Weight {
 Weight weigh(const TrainerState::Built& built, int64_t samples) {
   const ir::Type& type = built.targets.type;
   int64_t labels = type.elements() / std::max<int64_t>(1, samples_of(type)) * samples;
+  auto without = [&](int64_t ignored) {
+    int64_t counted = 0;
+    for (int64_t i = 0; i < labels; ++i) counted += built.targets.as_integer(i) != ignored;
+    return static_cast<double>(counted);
+  };
+  const TrainingModule& traced = built.traced;
   Weight weight{static_cast<double>(samples), static_cast<double>(labels),
                 static_cast<double>(labels)};
-  const std::vector<LabelRange>& ranges = built.traced.labels;
-  if (ranges.empty()) return weight;
-  for (int64_t i = 0; i < labels; ++i)
-    if (built.targets.as_integer(i) == ranges[0].ignore_index) --weight.counted;
-  if (ranges[0].mean) weight.loss = weight.counted;
+  if (!traced.labels.empty()) weight.counted = without(traced.labels[0].ignore_index);
+  if (traced.mean_without) weight.loss = without(*traced.mean_without);
   return weight;
 }
 

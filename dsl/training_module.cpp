@@ -33,19 +33,60 @@ std::map<std::string, double> flops_by_scope(const ir::Module& module) {
   return flops;
 }
 
-/// Where the loss reads the targets as class indices, reshaped or cast perhaps: in their order.
+/// Whether a cross_entropy reads the targets as class indices, reshaped or cast perhaps: in their
+/// order.
+bool reads_targets(const ir::Op& op, Value targets) {
+  if (op.kind() != OpKind::CrossEntropy) return false;
+  Value read = op.operand(1);
+  while (read.is(OpKind::Reshape) || read.is(OpKind::Cast)) read = read.op()->operand(0);
+  return read == targets;
+}
+
+/// Where the loss reads the targets as class indices.
 std::vector<LabelRange> find_labels(const ir::Function& function) {
   std::vector<LabelRange> labels;
-  for (const ir::Op& op : function.body()) {
-    if (op.kind() != OpKind::CrossEntropy) continue;
-    Value read = op.operand(1);
-    while (read.is(OpKind::Reshape) || read.is(OpKind::Cast)) read = read.op()->operand(0);
-    if (read == function.parameter(1))
+  for (const ir::Op& op : function.body())
+    if (reads_targets(op, function.parameter(1)))
       labels.push_back({op.operand(0).shape()[op.operand(0).type().rank() - 1],
-                        op.int_attr("ignore_index"), op.string_attr("reduce") == "mean",
-                        op.location()});
-  }
+                        op.int_attr("ignore_index"), op.location()});
   return labels;
+}
+
+/// The ignored label of the cross_entropy that `loss` is a mean of, up to a constant factor; empty
+/// where the loss is something else. A sum of such means over the same labels is one too; with a
+/// term of another kind it is none: no weight of a batch suits both.
+std::optional<int64_t> mean_without(Value loss, Value targets) {
+  if (loss.is_parameter()) return std::nullopt;
+  const ir::Op& op = *loss.op();
+  auto of = [&](int operand) { return mean_without(op.operand(operand), targets); };
+  auto constant = [&](int operand) {
+    Value value = op.operand(operand);
+    while (value.is(OpKind::Reshape) || value.is(OpKind::Cast)) value = value.op()->operand(0);
+    return value.is(OpKind::Constant);
+  };
+  switch (op.kind()) {
+    case OpKind::CrossEntropy:
+      if (op.string_attr("reduce") != "mean" || !reads_targets(op, targets)) return std::nullopt;
+      return op.int_attr("ignore_index");
+    case OpKind::Sum:
+    case OpKind::Mean:
+      return op.operand(0).type().elements() == 1 ? of(0) : std::nullopt;
+    case OpKind::Cast:
+    case OpKind::Reshape:
+    case OpKind::Neg:
+      return of(0);
+    case OpKind::Mul:
+      return constant(1) ? of(0) : constant(0) ? of(1) : std::nullopt;
+    case OpKind::Div:
+      return constant(1) ? of(0) : std::nullopt;
+    case OpKind::Add:
+    case OpKind::Sub: {
+      std::optional<int64_t> first = of(0), second = of(1);
+      return first == second ? first : std::nullopt;
+    }
+    default:
+      return std::nullopt;
+  }
 }
 
 /// The share of labels at which the largest output stands. An ignored label that is a class counts
@@ -74,6 +115,7 @@ ir::Function* trace_loss_into(Trace& trace, const TrainingDescription& descripti
                     "loss: must be a float scalar, not " + to_string(loss.type()),
                     "take the mean over the batch");
   traced.labels = find_labels(*function);
+  traced.mean_without = mean_without(results[0], function->parameter(1));
   if (ir::is_integer(targets.dtype) && output.rank() == targets.rank() + 1) {
     Tensor accuracy = trace_accuracy(output, y, traced.labels, description.location);
     results.push_back(trace.value(accuracy, "accuracy", description.location));

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,6 @@ namespace mezzo::detail {
 /// Labels that must lie in [0, classes) or be ignored.
 struct LabelRange {
   int64_t classes = 0, ignore_index = -100;
-  bool mean = true;  // their loss is a mean over those that are not ignored
   ir::Location location;
 };
 
@@ -32,6 +32,8 @@ struct TrainingModule {
   /// Parameter that says how many samples of a batch count; empty when all do.
   std::string count_name;
   std::vector<LabelRange> labels;
+  /// The loss is a mean over the labels other than this one; empty where it is something else.
+  std::optional<int64_t> mean_without;
   std::vector<Trace::LayerCall> layers;       // in the order of their calls
   std::map<std::string, double> layer_flops;  // of the forward pass by scope, of all calls together
   std::vector<passes::Finding> findings;

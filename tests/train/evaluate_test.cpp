@@ -180,6 +180,52 @@ TEST_CASE("ignored labels count where the program takes the mean over all of the
   CHECK(trainer.evaluate(data).loss == doctest::Approx(whole.evaluate(data).loss).epsilon(1e-6));
 }
 
+TEST_CASE("a loss weighs by labels where it is a mean over them, else by samples") {
+  Mlp model;
+  make_whole(model);
+  // Most labels of the first batch are ignored, none of the rest.
+  Dataset data = samples(kBatch + 4);
+  for (int64_t i = 0; i < kBatch - 3; ++i) data.targets.set(i, -100);
+  auto of_batches = [&](auto loss, int64_t batch) {
+    Trainer trainer(model, loss, optim::SGD{.learning_rate = 0}, options(Device::cpu(), batch));
+    double evaluated = trainer.evaluate(data).loss;
+    EpochReport epoch = trainer.fit(data, {.shuffle = false, .progress = false})[0];
+    CHECK(epoch.loss == doctest::Approx(evaluated).epsilon(1e-6));
+    return evaluated;
+  };
+  auto does_not_depend_on_the_batch = [&](auto loss) {
+    CHECK(of_batches(loss, kBatch) == doctest::Approx(of_batches(loss, data.size())).epsilon(1e-6));
+  };
+  does_not_depend_on_the_batch([](Tensor output, Tensor labels) {
+    return -3.0 * losses::cross_entropy(output, labels) / -2.0;
+  });
+  does_not_depend_on_the_batch([](Tensor output, Tensor labels) {
+    return mean(cast(losses::cross_entropy(output, reshape(labels, {-1})), f64));
+  });
+  does_not_depend_on_the_batch([](Tensor output, Tensor labels) {
+    return losses::cross_entropy(output, labels) +
+           0.5 * losses::cross_entropy(output * 2.0, labels);
+  });
+  // Labels that the result does not hang on have no part in its weight.
+  does_not_depend_on_the_batch([](Tensor output, Tensor labels) {
+    losses::cross_entropy(output, labels);
+    return mean(square(output));
+  });
+
+  auto penalty = [](Tensor output, Tensor) { return 10.0 * mean(square(output)); };
+  auto both = [&](Tensor output, Tensor labels) {
+    return losses::cross_entropy(output, labels) + penalty(output, labels);
+  };
+  Trainer trainer(model, both, optim::SGD{}, options(Device::cpu()));
+  Dataset tail{Array(ir::Type(f32, {4, 3})), Array(ir::Type(i32, {4}))};
+  for (int64_t i = 0; i < 12; ++i) tail.inputs.set(i, data.inputs.as_double(3 * kBatch + i));
+  for (int64_t i = 0; i < 4; ++i) tail.targets.set(i, data.targets.as_double(kBatch + i));
+  double by_samples =
+      (kBatch * trainer.evaluate(data.first(kBatch)).loss + 4 * trainer.evaluate(tail).loss) /
+      (kBatch + 4);
+  CHECK(of_batches(both, kBatch) == doctest::Approx(by_samples).epsilon(1e-6));
+}
+
 TEST_CASE("labels of a sequence are counted one by one") {
   // Two labels a sample, reshaped and cast before the loss reads them.
   nn::Dense layer{3, 8, {.name = "layer"}};
