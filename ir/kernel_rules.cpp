@@ -310,7 +310,7 @@ std::optional<Classified> classify_matmul(const KernelOps& ops, std::span<const 
   KernelOps tail = epilogue;
   tail.insert(tail.begin(), product);
   Mapper mapper(tail);
-  if (outputs.empty()) return std::nullopt;
+  if (outputs.empty() || !maps_stand_outside(tail)) return std::nullopt;
   for (Value value : outputs) {
     if (!value.is_parameter() && before.contains(value.op())) return std::nullopt;
     if (!(value.shape() == space) || !mapper.demand(value, identity_map(space)))

@@ -166,6 +166,20 @@ TEST_CASE("what reads an updated parameter runs before its writer, so that nothi
 )") == 1);
 }
 
+TEST_CASE("a pad of what is computed stays outside of the epilogue that adds it to a product") {
+  check_text(R"(module @m {
+  func @f(%x: tensor<3x2xf32>, %a: tensor<4x1xf32>, %b: tensor<1x3xf32>) -> tensor<4x3xf32> {
+    %s = square %x : tensor<3x2xf32>
+    %p = pad %s {high = [0, 1], interior = [0, 0], low = [1, 0]} : tensor<3x2xf32> -> tensor<4x3xf32>
+    %m = matmul %a, %b : (tensor<4x1xf32>, tensor<1x3xf32>) -> tensor<4x3xf32>
+    %y = add %p, %m : tensor<4x3xf32>
+    return %y : tensor<4x3xf32>
+  }
+}
+)",
+             Judged::AsResults);
+}
+
 TEST_CASE("what follows a reduction over rows of no columns is computed for no element") {
   check_text(R"(module @m {
   func @f(%y: tensor<3x0xf32>, %dy: tensor<3x0xf32>) -> tensor<3x0xf32> {
