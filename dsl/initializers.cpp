@@ -27,7 +27,7 @@ double fan_of(Initializer::Fan fan, const Shape& shape) {
 }  // namespace
 
 Array Initializer::operator()(const Shape& shape, DType dtype, uint64_t seed,
-                              uint32_t ordinal) const {
+                              uint32_t stream) const {
   Array array{ir::Type(dtype, shape)};
   int64_t elements = shape.elements();
   if (kind == Kind::Constant) {
@@ -36,7 +36,7 @@ Array Initializer::operator()(const Shape& shape, DType dtype, uint64_t seed,
   }
   double deviation = fan == Fan::None ? scale : std::sqrt(scale / fan_of(fan, shape));
   for (int64_t block = 0; block * 4 < elements; ++block) {
-    auto words = ir::random_block(seed, 0, kFirstStream + ordinal, static_cast<uint64_t>(block));
+    auto words = ir::random_block(seed, 0, kFirstStream + stream, static_cast<uint64_t>(block));
     double values[4];
     for (size_t i = 0; i < 4; ++i) values[i] = 2 * unit(words[i]) - 1;
     if (kind == Kind::Normal) {

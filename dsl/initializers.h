@@ -18,8 +18,8 @@ struct Initializer {
   /// a variance g / fan.
   double scale = 0;
 
-  /// Values for a weight of this shape: `[in, out]` for a dense layer; stream `ordinal` of `seed`.
-  Array operator()(const Shape& shape, DType dtype, uint64_t seed, uint32_t ordinal) const;
+  /// Values for a weight of this shape: `[in, out]` for a dense layer; that stream of `seed`.
+  Array operator()(const Shape& shape, DType dtype, uint64_t seed, uint32_t stream) const;
 };
 
 namespace initializers {

@@ -17,8 +17,9 @@ namespace mezzo::detail {
 struct JitPrograms::Entry {
   std::string traced;
   std::unique_ptr<Program> program;
-  std::map<std::string, size_t, std::less<>> inputs;  // by parameter name
-  std::map<std::string, ProgramParameter, std::less<>> parameters;
+  std::map<std::string, size_t, std::less<>> inputs, weights;  // by parameter name
+  std::vector<ProgramParameter> parameters;
+  bool has_run = false;
   std::string rng_name;
 };
 
@@ -64,8 +65,9 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
     attrs.push_back({{"updates", ir::ValueRef{rng.def()}}});
   }
   trace.end_function(results, std::move(attrs));
-  for (const ProgramParameter& parameter : trace.parameters())
-    entry.parameters[parameter.name] = parameter;
+  entry.parameters = trace.parameters();
+  for (size_t i = 0; i < entry.parameters.size(); ++i)
+    entry.weights.emplace(entry.parameters[i].name, i);
   entry.rng_name = trace.rng_name();
   entry.traced = ir::print(trace.module());
   ProgramOptions options;
@@ -77,8 +79,6 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
   entry.program =
       located(location_, "", [&] { return build_program(trace.take_module(), "main", options); });
   for (const passes::Finding& finding : trace.findings)
-    runtime::log_warning(passes::log_text(finding));
-  for (const passes::Finding& finding : find_twins(trace.parameters(), location_))
     runtime::log_warning(passes::log_text(finding));
   for (const passes::Finding& finding : entry.program->report.findings)
     runtime::log_warning(passes::log_text(finding));
@@ -95,6 +95,12 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
     located(location_, "jit: argument " + std::to_string(i), [&] { arguments[i].check_size(); });
   std::lock_guard turn(state_->turn);
   Entry& entry = this->entry(arguments);
+  if (!entry.has_run) {
+    choose_streams(entry.parameters, options_.seed);
+    for (const passes::Finding& finding : find_twins(entry.parameters, location_))
+      runtime::log_warning(passes::log_text(finding));
+    entry.has_run = true;
+  }
   const ir::Function& function = entry.program->function();
   std::vector<Array> copies(arguments.begin(), arguments.end());
   std::vector<Array> weights(static_cast<size_t>(function.num_parameters()));
@@ -102,15 +108,16 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
   for (int i = 0; i < function.num_parameters(); ++i) {
     ir::Value parameter = function.parameter(i);
     auto input = entry.inputs.find(parameter.name());
-    auto weight = entry.parameters.find(parameter.name());
+    auto weight = entry.weights.find(parameter.name());
     if (input != entry.inputs.end())
       parameters.push_back(copies[input->second].bytes.data());
-    else if (weight != entry.parameters.end())
-      parameters.push_back(weight->second.state
-                               ->read(parameter.dtype(), options_.seed, weight->second.ordinal,
+    else if (weight != entry.weights.end()) {
+      const ProgramParameter& bound = entry.parameters[weight->second];
+      parameters.push_back(bound.state
+                               ->read(parameter.dtype(), options_.seed, bound.stream,
                                       weights[static_cast<size_t>(i)])
                                .bytes.data());
-    else {
+    } else {
       MEZZO_CHECK(
           parameter.name() == entry.rng_name,
           "the program has a parameter '" + std::string(parameter.name()) + "' that nothing binds");

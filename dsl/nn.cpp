@@ -8,26 +8,27 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
 namespace mezzo {
 
 namespace detail {
 
-void ParameterState::make(DType dtype, uint64_t seed, uint32_t ordinal) {
-  value = initializer(shape, dtype, seed, ordinal);
-  if (initializer.kind != Initializer::Kind::Constant) drawn = {seed, ordinal};
+void ParameterState::make(DType dtype, uint64_t seed, uint32_t stream) {
+  value = initializer(shape, dtype, seed, stream);
+  if (initializer.kind != Initializer::Kind::Constant) drawn = {seed, stream};
 }
 
-Array& ParameterState::read(DType dtype, uint64_t seed, uint32_t ordinal, Array& copy) {
+Array& ParameterState::read(DType dtype, uint64_t seed, uint32_t stream, Array& copy) {
   // In f32, so that a Trainer under another policy starts from the same numbers.
-  if (!value) make(ir::is_16bit(dtype) ? f32 : dtype, seed, ordinal);
+  if (!value) make(ir::is_16bit(dtype) ? f32 : dtype, seed, stream);
   if (value->dtype() == dtype) return *value;
   copy = Array(value->converted_to(dtype));
   return copy;
 }
 
-Array& ParameterState::bind(DType dtype, uint64_t seed, uint32_t ordinal, ir::Location location) {
-  if (!value) make(dtype, seed, ordinal);
+Array& ParameterState::bind(DType dtype, uint64_t seed, uint32_t stream, ir::Location location) {
+  if (!value) make(dtype, seed, stream);
   if (value->dtype() != dtype) {
     // f16 and bf16 hold different numbers: neither is the wider one.
     if (trained && ir::byte_size(dtype) <= ir::byte_size(value->dtype()))
@@ -43,6 +44,21 @@ Array& ParameterState::bind(DType dtype, uint64_t seed, uint32_t ordinal, ir::Lo
   return *value;
 }
 
+void choose_streams(std::vector<ProgramParameter>& parameters, uint64_t seed) {
+  std::set<uint32_t> held;
+  for (const ProgramParameter& parameter : parameters)
+    if (parameter.state->drawn && parameter.state->drawn->first == seed)
+      held.insert(parameter.state->drawn->second);
+  auto next = static_cast<uint32_t>(parameters.size());
+  for (size_t place = 0; place < parameters.size(); ++place) {
+    uint32_t& stream = parameters[place].stream;
+    stream = static_cast<uint32_t>(place);
+    if (parameters[place].state->value || !held.count(stream)) continue;
+    while (held.count(next)) ++next;
+    stream = next++;
+  }
+}
+
 std::vector<passes::Finding> find_twins(const std::vector<ProgramParameter>& parameters,
                                         ir::Location location) {
   std::vector<passes::Finding> findings;
@@ -55,7 +71,7 @@ std::vector<passes::Finding> find_twins(const std::vector<ProgramParameter>& par
     findings.push_back(
         {"equal-initial-values", location,
          fmt::format("parameters '{}' and '{}' start from the same numbers: two programs with the "
-                     "seed {} made them, each as number {} of its own",
+                     "seed {} made them, both from its stream {}",
                      first->second->name, parameter.name, state.drawn->first, state.drawn->second),
          "give one of the programs another seed, or let this one be the first to run"});
   }

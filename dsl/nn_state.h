@@ -31,23 +31,28 @@ struct ParameterState {
   bool trained = false;
 
   /// The numbers for a program that only reads them: `value` itself, or `copy` after a conversion
-  /// to `dtype`. Made by the initializer the first time; `ordinal` is the place among the
-  /// parameters of that program, in the order of their first use.
-  Array& read(DType dtype, uint64_t seed, uint32_t ordinal, Array& copy);
+  /// to `dtype`. Made by the initializer the first time, from that stream of the seed.
+  Array& read(DType dtype, uint64_t seed, uint32_t stream, Array& copy);
   /// The numbers for a step that updates them. Throws UserError when they were trained in a wider
   /// type than `dtype`.
-  Array& bind(DType dtype, uint64_t seed, uint32_t ordinal, ir::Location location);
+  Array& bind(DType dtype, uint64_t seed, uint32_t stream, ir::Location location);
 
  private:
-  void make(DType dtype, uint64_t seed, uint32_t ordinal);
+  void make(DType dtype, uint64_t seed, uint32_t stream);
 };
 
 /// A parameter in a program.
 struct ProgramParameter {
   std::shared_ptr<ParameterState> state;
   std::string name;  // in the program
-  uint32_t ordinal = 0;
+  /// Of the program's seed, for initial values; by choose_streams.
+  uint32_t stream = 0;
 };
+
+/// Before a program with this seed draws the values that its parameters, in the order of their
+/// first uses, have not got yet: the stream of each is its place, or, where one of the others was
+/// drawn from that stream before, the first behind all places that none of them holds.
+void choose_streams(std::vector<ProgramParameter>& parameters, uint64_t seed);
 
 /// Parameters that programs before this one drew from one stream: they start alike, and layers that
 /// start alike may learn alike.

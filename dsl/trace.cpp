@@ -143,8 +143,7 @@ Tensor Trace::parameter(const std::shared_ptr<ParameterState>& state) {
     Frame& root = frames_.front();
     ir::Value value = root.function->add_parameter(ir::Type(storage_, state->shape),
                                                    fresh_name(root, name), {{"param", true}});
-    parameters_.push_back(
-        {state, std::string(value.name()), static_cast<uint32_t>(parameters_.size())});
+    parameters_.push_back({state, std::string(value.name())});
     found = parameter_values_.emplace(state.get(), value).first;
   }
   return tensor(found->second);

@@ -157,9 +157,6 @@ std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
   auto built = std::make_unique<Built>();
   TrainingModule& traced = pending.traced;
   built->text = std::move(pending.text);
-  std::map<std::string, ProgramParameter, std::less<>> parameters;
-  for (const ProgramParameter& parameter : traced.parameters)
-    parameters[parameter.name] = parameter;
   for (const auto& [name, type] : traced.states) {
     if (states.count(name)) continue;
     Array& state = states.emplace(name, Array(type)).first->second;
@@ -171,16 +168,18 @@ std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
   built->traced = std::move(traced);
   report_findings(built->traced.findings);
   report_findings(built->program->report.findings);
-  report_findings(find_twins(built->traced.parameters, description.location));
 
+  std::map<std::string, const ProgramParameter*, std::less<>> parameters;
+  for (const ProgramParameter& parameter : built->traced.parameters)
+    parameters[parameter.name] = &parameter;
   const ir::Function& compiled = built->program->function();
   built->inputs = Array(compiled.parameter(0).type());
   built->targets = Array(compiled.parameter(1).type());
   for (int i = 0; i < compiled.num_parameters(); ++i) {
     auto found = parameters.find(compiled.parameter(i).name());
-    built->parameters.push_back(found == parameters.end() ? ProgramParameter() : found->second);
-    built->states.push_back(built->parameters.back().state ? nullptr
-                                                           : state_of(compiled, i, *built));
+    bool is_weight = found != parameters.end();
+    built->parameters.push_back(is_weight ? found->second : nullptr);
+    built->states.push_back(is_weight ? nullptr : state_of(compiled, i, *built));
   }
   std::vector<ir::Value> results = compiled.results();
   for (int i = 0; i < compiled.num_results(); ++i)
@@ -234,6 +233,10 @@ double TrainerState::scale() const {
 }
 
 void TrainerState::run(Built& built) {
+  if (!built.has_run) {
+    choose_streams(built.traced.parameters, description.options.seed);
+    report_findings(find_twins(built.traced.parameters, description.location));
+  }
   const ir::Function& function = built.program->function();
   std::vector<bool> updated(built.states.size());
   for (int i = 0; i < function.num_results(); ++i)
@@ -244,12 +247,13 @@ void TrainerState::run(Built& built) {
   auto bound = [&](size_t i) -> Array& {
     if (built.states[i]) return *built.states[i];
     DType dtype = function.parameter(static_cast<int>(i)).dtype();
-    const ProgramParameter& parameter = built.parameters[i];
+    const ProgramParameter& parameter = *built.parameters[i];
     const uint64_t seed = description.options.seed;
-    return updated[i] ? parameter.state->bind(dtype, seed, parameter.ordinal, description.location)
-                      : parameter.state->read(dtype, seed, parameter.ordinal, copies[i]);
+    return updated[i] ? parameter.state->bind(dtype, seed, parameter.stream, description.location)
+                      : parameter.state->read(dtype, seed, parameter.stream, copies[i]);
   };
   for (size_t i = 0; i < built.states.size(); ++i) parameters.push_back(bound(i).bytes.data());
+  built.has_run = true;
   size_t next = 0;
   for (int i = 0; i < function.num_results(); ++i)
     results.push_back(function.updated_parameter(i) ? nullptr : built.results[next++].bytes.data());

@@ -26,8 +26,9 @@ class TrainerState {
     std::unique_ptr<Program> program;
     /// By parameter of the compiled function, inputs and targets first; null for model parameters.
     std::vector<Array*> states;
-    /// By parameter; without a state for the rest.
-    std::vector<ProgramParameter> parameters;
+    /// By parameter, in `traced`; null for the rest.
+    std::vector<const ProgramParameter*> parameters;
+    bool has_run = false;
     /// Loss, metric and verdict, by place in the results; the rest are updates.
     std::vector<Array> results;
     Array inputs, targets;

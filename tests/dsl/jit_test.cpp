@@ -275,3 +275,25 @@ TEST_CASE("the Wilson interval of 8,800 of 10,000") {
   CHECK(metrics::wilson_interval(1, 10).second == doctest::Approx(1));
   CHECK(metrics::wilson_interval(0.5, 0) == std::pair(0.0, 1.0));
 }
+
+TEST_CASE("a layer that is new in a program takes no stream that the others hold") {
+  // Of the seed 0: 0 and 1 by the first program, then what is free behind the places of the next.
+  nn::Dense a{3, 3}, b{3, 3}, c{3, 3};
+  Array x({1, 3}, {1, 2, 3});
+  auto first = jit([&](Tensor input) { return a(input); }, kInterpreter);
+  auto second = jit([&](Tensor input) { return a(b(input)); }, kInterpreter);
+  auto third = jit([&](Tensor input) { return a(b(c(input))); }, kInterpreter);
+  for (const auto* program : {&first, &second, &third}) (*program)(x);
+  auto stream = [](uint32_t number) {
+    return initializers::glorot_uniform()(Shape{3, 3}, f32, 0, number).bytes;
+  };
+  CHECK(a.weight().value().bytes == stream(0));
+  CHECK(b.weight().value().bytes == stream(4));
+  CHECK(c.weight().value().bytes == stream(6));
+  // Another seed has streams of its own.
+  nn::Dense d{3, 3};
+  auto other =
+      jit([&](Tensor input) { return a(d(input)); }, {.device = Device::interpreter(), .seed = 1});
+  other(x);
+  CHECK(d.weight().value().bytes == initializers::glorot_uniform()(Shape{3, 3}, f32, 1, 0).bytes);
+}
