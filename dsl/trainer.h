@@ -81,7 +81,8 @@ struct Evaluation {
   /// does not matter; 0 when all are ignored. Any other loss weighs by samples: a cross_entropy
   /// with a penalty added does depend on the batch where labels are ignored.
   double loss = 0;
-  /// NaN where the loss has no classes or every label is ignored.
+  /// NaN where the targets are no class labels (integers, one for each row of the output) or every
+  /// label is ignored.
   double accuracy = 0;
 };
 

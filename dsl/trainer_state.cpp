@@ -77,7 +77,7 @@ class Means {
   double weight_ = 0, loss_ = 0, counted_ = 0, hits_ = 0;
 };
 
-/// The mean of hits that a program gave; NaN when the loss has no classes.
+/// The mean of hits that a program gave; NaN when the targets are no labels.
 double share_of_hits(const TrainerState::Built& built) {
   return built.traced.has_metric ? built.results[1].item() : std::nan("");
 }
@@ -96,14 +96,12 @@ TrainerState::TrainerState(TrainingDescription described) : description(std::mov
 
 TrainerState::Built& TrainerState::step_program(const ir::Type& inputs, const ir::Type& targets) {
   std::string key = key_of(inputs, targets);
-  std::unique_ptr<Built>& built = steps_[key];
-  if (built) return *built;
-  if (auto pending = pending_steps_.extract(key))
-    built = finish(std::move(pending.mapped()));
-  else
-    built = finish(start_step(inputs, targets, false));
+  if (auto known = steps_.find(key); known != steps_.end()) return *known->second;
+  auto pending = pending_steps_.extract(key);
+  std::unique_ptr<Built> built =
+      finish(pending ? std::move(pending.mapped()) : start_step(inputs, targets, false));
   if (!main) main = built.get();
-  return *built;
+  return *steps_.emplace(key, std::move(built)).first->second;
 }
 
 void TrainerState::prepare_step(const ir::Type& inputs, const ir::Type& targets) {
@@ -121,7 +119,7 @@ TrainerState::Pending TrainerState::start_step(const ir::Type& inputs, const ir:
 }
 
 TrainerState::Built& TrainerState::loss_program(const ir::Type& inputs, const ir::Type& targets) {
-  std::unique_ptr<Built>& built = evaluations_[key_of(inputs, targets)];
+  std::unique_ptr<Built>& built = evaluations_[key_of(inputs, targets)];  // null until it is built
   if (!built) built = finish(start(trace_loss(description, inputs, targets), "loss", "off", false));
   return *built;
 }

@@ -54,11 +54,12 @@ std::vector<LabelRange> find_labels(const ir::Function& function) {
 
 /// The ignored label of the cross_entropy that `loss` is a mean of, up to a constant factor; empty
 /// where the loss is something else. A sum of such means over the same labels is one too; with a
-/// term of another kind it is none: no weight of a batch suits both.
-std::optional<int64_t> mean_without(Value loss, Value targets) {
-  if (loss.is_parameter()) return std::nullopt;
+/// term of another kind it is none: no weight of a batch suits both. Looks `depth` ops far, so that
+/// a loss that adds itself to itself over and over is not walked along every path.
+std::optional<int64_t> mean_without(Value loss, Value targets, int depth = 16) {
+  if (loss.is_parameter() || depth == 0) return std::nullopt;
   const ir::Op& op = *loss.op();
-  auto of = [&](int operand) { return mean_without(op.operand(operand), targets); };
+  auto of = [&](int operand) { return mean_without(op.operand(operand), targets, depth - 1); };
   auto constant = [&](int operand) {
     Value value = op.operand(operand);
     while (value.is(OpKind::Reshape) || value.is(OpKind::Cast)) value = value.op()->operand(0);

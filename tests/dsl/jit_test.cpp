@@ -268,6 +268,13 @@ TEST_CASE("schedules start at the first rate and end at the last") {
   CHECK(std::abs(cosine(step(100)).item()) < 1e-6);
 }
 
+TEST_CASE("the accuracy metric is the share of rows whose largest logit stands at the label") {
+  auto accuracy =
+      jit([](Tensor logits, Tensor labels) { return metrics::accuracy(logits, labels); });
+  Array labels({3}, {1, 1, 1}, i32);
+  CHECK(accuracy(Array({3, 2}, {1, 2, 5, 0, 0, 1}), labels).item() == doctest::Approx(2.0 / 3));
+}
+
 TEST_CASE("the Wilson interval of 8,800 of 10,000") {
   auto [low, high] = metrics::wilson_interval(0.88, 10000);
   CHECK(low == doctest::Approx(0.87348).epsilon(1e-4));
