@@ -4,9 +4,9 @@
 //
 // clang-format off
 //   before, {policy = "mixed_float16"}                 after
-//     %h = matmul %x, %w : (f32, f32) -> f32             %0 = cast %x {reason = "..."} : f32 -> f16
-//     %y = relu %h : f32                                 %1 = cast %w {reason = "..."} : f32 -> f16
-//     %z = matmul %y, %v : ...                           %h = matmul %0, %1 {acc = f32, word = 1} : f16
+//     %h = matmul %x, %w : (f32, f32) -> f32             %0 = cast %x {reason = "...", word = 1} : f32 -> f16
+//     %y = relu %h : f32                                 %1 = cast %w {reason = "...", word = 2} : f32 -> f16
+//     %z = matmul %y, %v : ...                           %h = matmul %0, %1 {acc = f32, word = 3} : f16
 //                                                        %y = relu %h : f16
 //                                                        ...
 //

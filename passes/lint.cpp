@@ -3,9 +3,9 @@
 //
 //   func @step(%w: tensor<2xf32> {param = true}, ...) -> (..., tensor<2xf32> {updates = %w}) {
 //     ...
-//     return %l, %w : ...        // warning: parameter 'w' has no path to the loss
-//     [no-path-to-loss]
+//     return %l, %w : ...
 //   }
+//   finding: parameter 'w' has no path to the loss [no-path-to-loss]
 //
 // A lint is a small function that looks at one function; it must stay silent on healthy models.
 #include <mezzo/ir/builder.h>

@@ -28,8 +28,14 @@ namespace fs = std::filesystem;
 
 std::string read_text(const std::string& path) {
   if (path != "-") {
-    const std::vector<std::byte> bytes = runtime::read_file(path);
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    try {
+      const std::vector<std::byte> bytes = runtime::read_file(path);
+      return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    } catch (const UserError& error) {
+      std::error_code ignored;
+      if (!fs::is_fifo(fs::status(path, ignored))) throw;
+      throw UserError({}, error.message(), "`-` reads the standard input");
+    }
   }
   std::string text;
   char buffer[1 << 16];

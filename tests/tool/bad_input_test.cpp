@@ -52,7 +52,9 @@ TEST_CASE("a module file that cannot be read is named with the reason") {
     CHECK(refused(mezzo, command + "m.mz/x") == "error: m.mz/x: cannot read: Not a directory\n");
   }
   REQUIRE(::mkfifo(mezzo.path("pipe.mz").c_str(), 0600) == 0);
-  CHECK(refused(mezzo, "opt pipe.mz") == "error: pipe.mz: cannot read: it is a pipe, not a file\n");
+  CHECK(refused(mezzo, "opt pipe.mz") ==
+        "error: pipe.mz: cannot read: it is a pipe, not a file\n"
+        "note: `-` reads the standard input\n");
   CHECK(refused(mezzo, "run --random-inputs=1 /dev/zero") ==
         "error: /dev/zero: cannot read: it is a device, not a file\n");
   if (::geteuid() == 0) return;  // root reads everything
