@@ -81,6 +81,7 @@ class Run {
   [[noreturn]] void fail(size_t index, const char* where, std::string what) const;
   std::pair<std::unique_ptr<Module>, size_t> module_before(size_t index) const;
   void refuse_early(size_t index, Module& module) const;
+  [[noreturn]] void blame_skip(const UserError& error) const;
   std::string write_reproducer(size_t first, size_t last, Module& module) const;
   size_t first_breaking_step() const;
 
@@ -145,11 +146,11 @@ void Run::refuse_early(size_t index, Module& module) const {
   std::vector<ir::VerifierFinding> findings = ir::verify(module);
   module.set_stage(stage);
   if (findings.empty()) return;
-  throw UserError(
+  blame_skip(UserError(
       {},
       fmt::format("pass '{}' takes a module of stage {}, this one has stage {}: {}", pass.name,
                   ir::to_string(pass.latest), ir::to_string(stage), to_string(findings.front())),
-      "let the passes before it run first; `mezzo opt --pipeline=train` runs them all");
+      "let the passes before it run first; `mezzo opt --pipeline=train` runs them all"));
 }
 
 std::string Run::write_reproducer(size_t first, size_t last, Module& module) const {
@@ -199,6 +200,17 @@ void Run::check(size_t index, bool said_changed, const ir::Digest& before) {
   }
 }
 
+/// An error after a pass that `skip=` left out may be its doing: says that it was left out.
+void Run::blame_skip(const UserError& error) const {
+  std::string left_out;
+  for (const std::string& pass : options_.debug.skip)
+    left_out += (left_out.empty() ? "skip=" : ",skip=") + pass;
+  if (left_out.empty()) throw error;
+  throw UserError(
+      error.location(), error.message(),
+      error.hint() + (error.hint().empty() ? "" : "; ") + "MEZZO_DEBUG has '" + left_out + "'");
+}
+
 void Run::run_step(size_t index) {
   const PipelineStep& step = pipeline_[index];
   StepReport entry{.pass = step.pass};
@@ -214,8 +226,10 @@ void Run::run_step(size_t index) {
     said_changed = step.pass->run(module_, context_);
   } catch (const InternalError& error) {
     fail(index, "in", error.what());
+  } catch (const UserError& error) {
+    blame_skip(error);
   } catch (const Error&) {
-    throw;  // the user's fault or the machine's
+    throw;  // the machine's fault
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {

@@ -134,8 +134,16 @@ passes::Pipeline choose_pipeline(const ir::Module& module, const ir::Function& f
                                  const CompileOptions& options, Engine engine) {
   passes::Pipeline pipeline = passes::parse_pipeline(options.passes, "--passes");
   const ir::Stage stage = stage_after(pipeline, module.stage());
-  passes::Pipeline rest = remaining(options, engine, holds(function, ir::OpKind::Gradient),
-                                    contains(pipeline, "autodiff"), stage >= ir::Stage::Typed);
+  const bool gradient = holds(function, ir::OpKind::Gradient),
+             differentiated = contains(pipeline, "autodiff");
+  if (gradient && !differentiated && !options.passes.empty() &&
+      stage > passes::find_pass("autodiff")->latest)
+    throw UserError({},
+                    fmt::format("passes '{}' lead to stage {}, but @{} still holds a gradient",
+                                options.passes, to_string(stage), function.name()),
+                    "put 'autodiff' before them, as the pipeline 'train' has it");
+  passes::Pipeline rest =
+      remaining(options, engine, gradient, differentiated, stage >= ir::Stage::Typed);
   std::erase_if(rest, [&](const passes::PipelineStep& step) {
     return stage > step.pass->latest ||
            (options.loss_scale == "off" && step.pass->name == std::string_view("loss-scale"));

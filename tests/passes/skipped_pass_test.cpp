@@ -94,7 +94,7 @@ TEST_CASE("what a pass takes is told with both stages and the first op in the wa
   debug.skip = {"plan-kernels"};
   CHECK(error_of(*module, training(), debug) ==
         "small.mz:4: error: kernel @k0 of @loss has no plan, so the size of its workspace is "
-        "unknown\nnote: plan-kernels runs before plan-memory");
+        "unknown\nnote: plan-kernels runs before plan-memory; MEZZO_DEBUG has 'skip=plan-kernels'");
   // Where nobody verifies after each pass it is the pass that needs it.
   module = ir::parse(kStep, "small.mz");
   CHECK(error_of(*module, passes::parse_pipeline("decompose, fuse"), {}, false) ==

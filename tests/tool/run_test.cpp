@@ -185,6 +185,14 @@ TEST_CASE("both devices run one function of several, whatever the others hold") 
       CHECK(signature(cpu.out) == signature(interpreter.out));
       CHECK(cpu.err == interpreter.err);
     }
+  // A pipeline that leaves the gradient behind is refused, on both.
+  for (const char* device : {"cpu", "interp"})
+    CHECK(
+        mezzo("run m.mz --random-inputs=1 --func=step --passes=autocast --device=" +
+              std::string(device))
+            .err ==
+        "error: passes 'autocast' lead to stage typed, but @step still holds a gradient\nnote: put "
+        "'autodiff' before them, as the pipeline 'train' has it\n");
   CHECK(signature(mezzo("run m.mz --random-inputs=1 --func=step --device=interp").out) ==
         "0 %l: tensor<f32>\n1 %v: tensor<i32>\n2 %w': tensor<4x4xf32>\n3 %scale': tensor<f32>\n"
         "4 %clean': tensor<i32>\n");
