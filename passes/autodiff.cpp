@@ -263,7 +263,7 @@ Value zero_gradient(Op* gradient, int result, Value operand, PassContext& contex
        fmt::format(
            "'{}' has no path to the loss: its gradient is 0 and optimizers leave it as it is",
            name.empty() ? "operand" : name),
-       "use it in the loss, or leave it out of what is differentiated"});
+       "use it in the loss, or leave it out of what is differentiated", name});
   return zeros;
 }
 

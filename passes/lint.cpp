@@ -33,7 +33,7 @@ void no_path_to_loss(const Function& function, PassContext& context) {
     const std::string name(parameter.name());
     // autodiff has told it, with the line, where it ran in the same pipeline.
     if (std::ranges::any_of(context.findings, [&](const Finding& finding) {
-          return finding.name == "no-gradient" && finding.text.starts_with("'" + name + "' ");
+          return finding.name == "no-gradient" && finding.subject == name;
         }))
       continue;
     context.findings.push_back(

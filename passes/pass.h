@@ -18,8 +18,9 @@ namespace mezzo::passes {
 struct Finding {
   std::string name;  // kebab-case, stable: what a user silences
   ir::Location location;
-  std::string text;    // one sentence with the numbers
-  std::string remedy;  // what to do
+  std::string text;       // one sentence with the numbers
+  std::string remedy;     // what to do
+  std::string subject{};  // the parameter that it is about, where it is about one
 };
 
 /// `net.cpp:12: warning: TEXT [name]` and `note: REMEDY`.
