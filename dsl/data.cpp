@@ -45,10 +45,6 @@ namespace {
 
 constexpr const char* kPackageFolder = "/usr/share/datasets/fashion-mnist";
 
-bool is_there(const std::filesystem::path& path, std::error_code& error) {
-  return std::filesystem::exists(path, error);
-}
-
 /// A folder and how the program came to it.
 struct Source {
   enum class By { Argument, Variable, Default };
@@ -59,7 +55,7 @@ struct Source {
   std::string remedy() const {
     std::error_code error;
     const std::string package = kPackageFolder;
-    const bool installed = is_there(package + "/train-images-idx3-ubyte.gz", error);
+    const bool installed = std::filesystem::exists(package + "/train-images-idx3-ubyte.gz", error);
     const std::string install =
         "; `apt-get install dataset-fashion-mnist` puts them into " + package;
     if (by == By::Argument)
@@ -77,7 +73,7 @@ Dataset read_part(const Source& source, const std::string& prefix) {
   auto read = [&](const std::string& name, int rank) {
     std::filesystem::path path = std::filesystem::path(source.folder) / name;
     std::error_code error;
-    const bool there = is_there(path, error);
+    const bool there = std::filesystem::exists(path, error);
     if (error)
       throw UserError({}, "fashion_mnist: " + path.string() + ": cannot read: " + error.message(),
                       source.remedy());

@@ -52,7 +52,9 @@ StepResult Trainer::step(const Array& inputs, const Array& targets, ir::Location
     built.inputs.bytes = inputs.bytes;
   built.targets.bytes = targets.bytes;
   built.rows.clear();
-  return state.run_step(built);
+  StepResult result = state.run_step(built);
+  result.metric = state.accuracy_of(built);
+  return result;
 }
 
 Evaluation Trainer::evaluate(const Dataset& data, ir::Location location) {

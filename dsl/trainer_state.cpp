@@ -44,7 +44,10 @@ Weight weigh(const TrainerState::Built& built, int64_t samples) {
   Weight weight{static_cast<double>(samples), static_cast<double>(labels),
                 static_cast<double>(labels)};
   if (!traced.labels.empty()) weight.counted = without(traced.labels[0].ignore_index);
-  if (traced.mean_without) weight.loss = without(*traced.mean_without);
+  if (traced.mean_without)
+    weight.loss = traced.labels[0].ignore_index == *traced.mean_without
+                      ? weight.counted
+                      : without(*traced.mean_without);
   return weight;
 }
 
@@ -179,10 +182,14 @@ std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
     built->parameters.push_back(is_weight ? found->second : nullptr);
     built->states.push_back(is_weight ? nullptr : state_of(compiled, i, *built));
   }
+  built->updated.resize(built->states.size());
   std::vector<ir::Value> results = compiled.results();
-  for (int i = 0; i < compiled.num_results(); ++i)
-    if (!compiled.updated_parameter(i))
+  for (int i = 0; i < compiled.num_results(); ++i) {
+    if (ir::Value parameter = compiled.updated_parameter(i))
+      built->updated[static_cast<size_t>(parameter.index())] = true;
+    else
       built->results.emplace_back(results[static_cast<size_t>(i)].type());
+  }
   return built;
 }
 
@@ -225,6 +232,10 @@ std::pair<ir::Type, ir::Type> TrainerState::batch_types(const Dataset& data,
   return {input_type(data.inputs, count), batch_type(data.targets, count)};
 }
 
+double TrainerState::accuracy_of(const Built& built) const {
+  return Means::accuracy(weigh(built, samples_of(built.targets.type)), share_of_hits(built));
+}
+
 double TrainerState::scale() const {
   auto found = states.find(scale_name_);
   return scale_name_.empty() || found == states.end() ? 1 : found->second.item();
@@ -236,10 +247,6 @@ void TrainerState::run(Built& built) {
     report_findings(find_twins(built.traced.parameters, description.location));
   }
   const ir::Function& function = built.program->function();
-  std::vector<bool> updated(built.states.size());
-  for (int i = 0; i < function.num_results(); ++i)
-    if (ir::Value parameter = function.updated_parameter(i))
-      updated[static_cast<size_t>(parameter.index())] = true;
   std::vector<Array> copies(built.states.size());
   std::vector<void*> parameters, results;
   auto bound = [&](size_t i) -> Array& {
@@ -247,8 +254,9 @@ void TrainerState::run(Built& built) {
     DType dtype = function.parameter(static_cast<int>(i)).dtype();
     const ProgramParameter& parameter = *built.parameters[i];
     const uint64_t seed = description.options.seed;
-    return updated[i] ? parameter.state->bind(dtype, seed, parameter.stream, description.location)
-                      : parameter.state->read(dtype, seed, parameter.stream, copies[i]);
+    return built.updated[i]
+               ? parameter.state->bind(dtype, seed, parameter.stream, description.location)
+               : parameter.state->read(dtype, seed, parameter.stream, copies[i]);
   };
   for (size_t i = 0; i < built.states.size(); ++i) parameters.push_back(bound(i).bytes.data());
   built.has_run = true;
@@ -269,8 +277,6 @@ StepResult TrainerState::run_step(Built& built) {
   int32_t verdict = static_cast<int32_t>(built.results.back().as_integer(0));
   StepResult result;
   result.loss = built.results[0].item();
-  result.metric =
-      Means::accuracy(weigh(built, samples_of(built.targets.type)), share_of_hits(built));
   result.taken = ir::is_taken(verdict);
   result.scale = scale();
   result.verdict = ir::to_string(ir::verdict_code(verdict));

@@ -28,6 +28,7 @@ class TrainerState {
     std::vector<Array*> states;
     /// By parameter, in `traced`; null for the rest.
     std::vector<const ProgramParameter*> parameters;
+    std::vector<bool> updated;  // by parameter
     bool has_run = false;
     /// Loss, metric and verdict, by place in the results; the rest are updates.
     std::vector<Array> results;
@@ -47,8 +48,11 @@ class TrainerState {
   /// Types of a full batch of `data`, or of all of it when there is less.
   std::pair<ir::Type, ir::Type> batch_types(const Dataset& data, ir::Location location) const;
 
-  /// Runs a step on the batch that stands in `built`; throws UserError as Trainer::fit does.
+  /// Runs a step on the batch that stands in `built`; throws UserError as Trainer::fit does. Leaves
+  /// the metric out.
   StepResult run_step(Built& built);
+  /// Of the batch that was run last, without ignored labels; NaN without labels.
+  double accuracy_of(const Built& built) const;
 
   EpochReport run_epoch(const Dataset& data, const FitOptions& options, int64_t epochs,
                         ir::Location location);

@@ -33,13 +33,16 @@ std::map<std::string, double> flops_by_scope(const ir::Module& module) {
   return flops;
 }
 
+/// What stands behind reshapes and casts: the same numbers in the same order.
+Value behind_casts(Value value) {
+  while (value.is(OpKind::Reshape) || value.is(OpKind::Cast)) value = value.op()->operand(0);
+  return value;
+}
+
 /// Whether a cross_entropy reads the targets as class indices, reshaped or cast perhaps: in their
 /// order.
 bool reads_targets(const ir::Op& op, Value targets) {
-  if (op.kind() != OpKind::CrossEntropy) return false;
-  Value read = op.operand(1);
-  while (read.is(OpKind::Reshape) || read.is(OpKind::Cast)) read = read.op()->operand(0);
-  return read == targets;
+  return op.kind() == OpKind::CrossEntropy && behind_casts(op.operand(1)) == targets;
 }
 
 /// Where the loss reads the targets as class indices.
@@ -61,9 +64,7 @@ std::optional<int64_t> mean_without(Value loss, Value targets, int depth = 16) {
   const ir::Op& op = *loss.op();
   auto of = [&](int operand) { return mean_without(op.operand(operand), targets, depth - 1); };
   auto constant = [&](int operand) {
-    Value value = op.operand(operand);
-    while (value.is(OpKind::Reshape) || value.is(OpKind::Cast)) value = value.op()->operand(0);
-    return value.is(OpKind::Constant);
+    return behind_casts(op.operand(operand)).is(OpKind::Constant);
   };
   switch (op.kind()) {
     case OpKind::CrossEntropy:

@@ -210,6 +210,26 @@ Attrs parse_attrs_text(std::string_view text, std::string_view name) {
   return attrs;
 }
 
+Stage take_stage(const TokenStream& stream, const Token& place, Attrs& attrs) {
+  for (const char* name : {"stage", "policy", "rounding", "target", "pipeline"})
+    if (const Attr* attr = attrs.find(name); attr && !attr->is<std::string>())
+      stream.fail(place, std::string("attribute '") + name + "' must be a string");
+  const std::string rounding = attrs.get_string("rounding", "excess");
+  if (rounding != "excess" && rounding != "as-written")
+    stream.fail(place, "unknown rounding \"" + rounding + "\"" +
+                           did_you_mean(rounding, {"excess", "as-written"}));
+  const std::string text = attrs.get_string("stage", to_string(Stage::Traced));
+  const std::optional<Stage> stage = parse_stage(text);
+  if (!stage) {
+    std::vector<std::string> known;
+    for (int i = 0; i <= static_cast<int>(Stage::Planned); ++i)
+      known.push_back(to_string(static_cast<Stage>(i)));
+    stream.fail(place, "unknown stage \"" + text + "\"" + did_you_mean(text, known));
+  }
+  attrs.erase("stage");
+  return *stage;
+}
+
 Attr constant_value(const TokenStream& stream, const Token& place, DType dtype, const Attr& attr) {
   const std::string type = to_string(dtype);
   if (attr.is<Resource>()) return attr;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mezzo/ir/attr.h>
+#include <mezzo/ir/graph.h>
 #include <mezzo/ir/lexer.h>
 #include <mezzo/ir/op_info.h>
 #include <mezzo/ir/shape.h>
@@ -30,6 +31,10 @@ Attrs parse_attrs(TokenStream& stream, const AttrScope& scope);
 bool at_attrs(const TokenStream& stream);
 /// Reads a whole text that is one dictionary, such as the options of a pass; throws ParseError.
 Attrs parse_attrs_text(std::string_view text, std::string_view name = "<text>");
+
+/// Checks what a module, whose attributes were read at `place`, says of itself; takes the stage
+/// out.
+Stage take_stage(const TokenStream& stream, const Token& place, Attrs& attrs);
 
 /// Checks the value of a constant of type `dtype` that was read at `place` and brings it to the one
 /// form that is kept: floats rounded to the type, Bits for NaN and infinities only.

@@ -24,6 +24,14 @@ bool is_unit_reshape(const Op& op) {
   return from == to;
 }
 
+bool is_pointwise(const Op& op) {
+  if (op.kind() == OpKind::Constant) return splat_value(op.result()).has_value();
+  return is_elementwise(op.kind()) || is_unit_reshape(op) || op.kind() == OpKind::BroadcastTo ||
+         op.kind() == OpKind::Transpose || op.kind() == OpKind::Slice || op.kind() == OpKind::Pad ||
+         op.kind() == OpKind::Iota || op.kind() == OpKind::RandomUniform ||
+         op.kind() == OpKind::RandomNormal || op.kind() == OpKind::RngAdvance;
+}
+
 namespace {
 
 constexpr int8_t kNone = -1;
@@ -43,16 +51,6 @@ AxisMap identity_map(const Shape& shape) {
   for (int i = 0; i < shape.rank(); ++i)
     if (shape[i] != 1) map[static_cast<size_t>(i)] = static_cast<int8_t>(i);
   return map;
-}
-
-/// May stand inside a region: not a real reshape, not a product of its own kind, nothing with an
-/// effect.
-bool is_pointwise(const Op& op) {
-  if (op.kind() == OpKind::Constant) return splat_value(op.result()).has_value();
-  return is_elementwise(op.kind()) || is_unit_reshape(op) || op.kind() == OpKind::BroadcastTo ||
-         op.kind() == OpKind::Transpose || op.kind() == OpKind::Slice || op.kind() == OpKind::Pad ||
-         op.kind() == OpKind::Iota || op.kind() == OpKind::RandomUniform ||
-         op.kind() == OpKind::RandomNormal || op.kind() == OpKind::RngAdvance;
 }
 
 class Mapper {

@@ -33,6 +33,10 @@ std::optional<Classified> classify(const KernelOps& ops, std::span<const Value> 
 /// spaces of their own.
 std::optional<Classified> classify_kernel(const Op& kernel);
 
+/// May stand in a region of any family, beside its reductions or its product: elementwise, a view
+/// without a real reshape, pad, a splat, iota, random numbers.
+bool is_pointwise(const Op& op);
+
 /// A reshape that only adds or removes axes of length 1.
 bool is_unit_reshape(const Op& op);
 

@@ -91,34 +91,10 @@ class Parser {
       stream_.take();
       Token place = stream_.peek();
       Attrs attrs = parse_attrs(stream_, {});
-      for (const char* name : {"stage", "policy", "rounding", "target", "pipeline"})
-        if (const Attr* attr = attrs.find(name); attr && !attr->is<std::string>())
-          stream_.fail(place, std::string("attribute '") + name + "' must be a string");
-      if (const Attr* rounding = attrs.find("rounding")) check_rounding(place, *rounding);
-      if (const Attr* stage = attrs.find("stage")) set_stage(place, *stage);
-      attrs.erase("stage");
+      module_->set_stage(take_stage(stream_, place, attrs));
       module_->attrs() = std::move(attrs);
     }
     stream_.expect(TokenKind::LeftBrace, "'{' before the functions of the module");
-  }
-
-  void check_rounding(const Token& place, const Attr& attr) {
-    const std::string& text = attr.as<std::string>();
-    if (text != "excess" && text != "as-written")
-      stream_.fail(place, "unknown rounding \"" + text + "\"" +
-                              did_you_mean(text, {"excess", "as-written"}));
-  }
-
-  void set_stage(const Token& place, const Attr& attr) {
-    const std::string& text = attr.as<std::string>();
-    std::optional<Stage> stage = parse_stage(text);
-    if (!stage) {
-      std::vector<std::string> known;
-      for (int i = 0; i <= static_cast<int>(Stage::Planned); ++i)
-        known.push_back(to_string(static_cast<Stage>(i)));
-      stream_.fail(place, "unknown stage \"" + text + "\"" + did_you_mean(text, known));
-    }
-    module_->set_stage(*stage);
   }
 
   /// Finds the functions and makes them, empty; stops quietly where the text cannot be right, since

@@ -5,9 +5,10 @@
 #include <mezzo/ir/loss_scale.h>
 #include <mezzo/ir/shape_rules.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 namespace mezzo::ir {
 
@@ -17,12 +18,6 @@ std::string list_text(std::span<const int64_t> values) {
   std::string out = "[";
   for (size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + std::to_string(values[i]);
   return out + "]";
-}
-
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
 }
 
 void expect_float(const InferContext& context, int operand) {
@@ -338,8 +333,7 @@ namespace {
 
 void expect_not_negative(const InferContext& context, const char* name, double fallback) {
   if (double value = context.attrs.get_float(name, fallback); !(value >= 0 && std::isfinite(value)))
-    context.fail(std::string(name) + " must not be negative and be finite, not " +
-                 number_text(value));
+    context.fail(fmt::format("{} must not be negative and be finite, not {:g}", name, value));
 }
 
 /// w, and dw of the same shape (f32, or f64 for f64); the decay.
@@ -375,7 +369,7 @@ std::vector<Type> infer_adam(const InferContext& context) {
   expect_type(context, 3, context.operands[1]);
   for (auto [name, fallback] : {std::pair("beta1", 0.9), std::pair("beta2", 0.999)})
     if (double beta = context.attrs.get_float(name, fallback); !(beta >= 0 && beta < 1))
-      context.fail(std::string(name) + " must lie in [0, 1), not " + number_text(beta));
+      context.fail(fmt::format("{} must lie in [0, 1), not {:g}", name, beta));
   expect_not_negative(context, "eps", 1e-8);
   expect_type(context, 4, Type(DType::I32, {}));
   expect_type(context, 5, Type(DType::F32, {}));

@@ -32,20 +32,6 @@ std::string unfit_everywhere(const Op& op) {
   }
 }
 
-bool is_pointwise(const Op& op) {
-  switch (op.kind()) {
-    case OpKind::Constant:
-    case OpKind::Iota:
-    case OpKind::Pad:
-    case OpKind::RandomUniform:
-    case OpKind::RandomNormal:
-    case OpKind::RngAdvance:
-      return true;
-    default:
-      return is_elementwise(op.kind()) || is_view(op.kind());
-  }
-}
-
 bool fits_family(const Op& op, Family family) {
   if (op.kind() == OpKind::Yield) return true;
   switch (family) {

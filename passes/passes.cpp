@@ -39,10 +39,6 @@ std::string function_name(const PassInfo& pass) {
   return name;
 }
 
-}  // namespace
-
-namespace {
-
 std::string text_of(const Finding& finding, const char* word) {
   std::string place = finding.location.known() ? to_string(finding.location) + ": " : "";
   return place + word + finding.text + " [" + finding.name + "]" +

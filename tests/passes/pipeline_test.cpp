@@ -3,6 +3,7 @@
 #include <mezzo/passes/pipeline.h>
 
 #include <mezzo/ir/error.h>
+#include <support/error_of.h>
 
 #include <doctest/doctest.h>
 
@@ -13,18 +14,8 @@ namespace mezzo::test {
 
 namespace {
 
-template <class F>
-std::string error_of(F&& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 std::string parse_error(const std::string& text) {
-  return error_of([&] { passes::parse_pipeline(text); });
+  return error_of<Error>([&] { passes::parse_pipeline(text); });
 }
 
 }  // namespace
@@ -95,12 +86,12 @@ TEST_CASE("a pipeline with a comma too much or too few is refused at its place")
 TEST_CASE("a pipeline that does not fit together is refused with the pass and both stages") {
   passes::Pipeline pipeline = passes::parse_pipeline("canonicalize, decompose, autodiff");
   CHECK(
-      error_of([&] { passes::check_stages(pipeline, ir::Stage::Traced); }) ==
+      error_of<Error>([&] { passes::check_stages(pipeline, ir::Stage::Traced); }) ==
       "error: the pipeline does not fit together: 'autodiff' accepts a module up to stage traced, "
       "but 'decompose' gives stage primitive\n"
       "note: move 'autodiff' before 'decompose'");
   CHECK(
-      error_of(
+      error_of<Error>(
           [&] { passes::check_stages(passes::parse_pipeline("autodiff"), ir::Stage::Typed); }) ==
       "error: the pipeline does not fit together: 'autodiff' accepts a module up to stage traced, "
       "but it has stage typed\n"
@@ -113,7 +104,7 @@ TEST_CASE("an option without its pass is refused, one with it is filled in") {
   passes::Pipeline pipeline = passes::parse_pipeline("cse, loss-scale");
   passes::set_option(pipeline, "loss-scale", "interval", ir::Attr(7));
   CHECK(passes::print_pipeline(pipeline) == "cse, loss-scale {interval = 7}");
-  CHECK(error_of([&] { passes::set_policy(pipeline, "float32"); }) ==
+  CHECK(error_of<Error>([&] { passes::set_policy(pipeline, "float32"); }) ==
         "error: option 'policy' has no pass to go to: 'autocast' is not in the pipeline\n"
         "note: the pipeline is 'cse, loss-scale {interval = 7}'");
 }
@@ -138,7 +129,7 @@ TEST_CASE("the loss is scaled by default exactly when the policy computes in f16
 }
 
 TEST_CASE("an unknown pipeline is an error that names the known ones") {
-  CHECK(error_of([] { passes::pipeline_by_name("trian"); }) ==
+  CHECK(error_of<Error>([] { passes::pipeline_by_name("trian"); }) ==
         "error: unknown pipeline 'trian'; did you mean 'train'?\n"
         "note: pipelines are train and infer; --passes takes a list of passes");
 }

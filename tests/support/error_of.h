@@ -8,12 +8,12 @@
 
 namespace mezzo::test {
 
-/// The whole text of the UserError that `act` throws; "no error" when it throws none.
-template <class F>
+/// The whole text of the `Expected` that `act` throws; "no error" when it throws none.
+template <class Expected = UserError, class F>
 std::string error_of(F&& act) {
   try {
     act();
-  } catch (const UserError& error) {
+  } catch (const Expected& error) {
     return error.what();
   }
   return "no error";
