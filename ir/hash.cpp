@@ -4,6 +4,7 @@
 #include <mezzo/ir/hash.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/kernel_region.h>
 
 #include <unordered_map>
 
@@ -53,6 +54,10 @@ class Hasher {
       const AttrInfo* info = op ? op->info().attribute(name) : nullptr;
       if (info && info->fallback && *info->fallback == attr) continue;
       if (detail_ == Detail::Kernel && info && info->argument) continue;
+      if (detail_ == Detail::Kernel && op && is_kernel_slot(*op)) {
+        hash_.update("slot");
+        continue;
+      }
       hash_.update(name);
       attribute(attr);
     }

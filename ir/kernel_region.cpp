@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/ir/kernel_region.h>
 
+#include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 
 #include <algorithm>
+#include <bit>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -125,11 +128,28 @@ std::vector<int64_t> kernel_words(const Op& kernel) {
   return words;
 }
 
-std::vector<const Op*> kernel_streams(const Op& kernel) {
+bool is_kernel_slot(const Op& op) {
+  if (op.attrs().has("stream")) return true;
+  // What another op was made into names that op as its origin.
+  return op.kind() == OpKind::Constant &&
+         (!op.origin().name || std::string_view(op.origin().name) == op.info().name);
+}
+
+std::vector<const Op*> kernel_slots(const Op& kernel) {
   std::vector<const Op*> ops;
   for (Op& op : *kernel.body())
-    if (op.attrs().has("stream")) ops.push_back(&op);
+    if (is_kernel_slot(op)) ops.push_back(&op);
   return ops;
+}
+
+int64_t slot_bits(const Op& op) {
+  if (const Attr* stream = op.attrs().find("stream")) return stream->as<int64_t>();
+  const Attr& value = *op.attrs().find("value");
+  const DType dtype = op.result().dtype();
+  if (dtype == DType::F64) return std::bit_cast<int64_t>(scalar_value(dtype, value));
+  if (is_float(dtype))
+    return std::bit_cast<uint32_t>(static_cast<float>(scalar_value(dtype, value)));
+  return value.is<bool>() ? value.as<bool>() : value.as<int64_t>();
 }
 
 }  // namespace mezzo::ir

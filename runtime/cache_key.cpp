@@ -14,7 +14,7 @@ namespace mezzo::runtime {
 namespace {
 
 /// Of what KernelStore puts into an entry; a new layout must not read old entries.
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 }  // namespace
 

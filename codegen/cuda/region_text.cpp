@@ -66,7 +66,7 @@ RegionText::RegionText(const ir::Op& kernel, int lanes)
   for (const ir::Op& op : *kernel.body())
     for (ir::Value result : op.results()) identify(result);
   int slot = 0;
-  for (const ir::Op* op : ir::kernel_streams(kernel)) stream_slots_[op] = slot++;
+  for (const ir::Op* op : ir::kernel_slots(kernel)) slots_[op] = slot++;
 }
 
 std::string RegionText::index_literal(int64_t value) const {
@@ -314,6 +314,8 @@ RegionText::Text RegionText::eval_op(const ir::Op& op, const TextCoordinates& at
   const DType dtype = op.result().dtype();
   switch (op.kind()) {
     case OpKind::Constant: {
+      if (auto slot = slots_.find(&op); slot != slots_.end())
+        return {fmt::format("s{}", slot->second), Level::Thread};
       const ir::Attr& attr = *op.attrs().find("value");
       if (ir::is_float(dtype))
         return {literal(dtype, ir::scalar_value(dtype, attr)), Level::Thread};

@@ -158,7 +158,7 @@ class RegionText {
   std::vector<int64_t> words_;
   std::set<size_t> words_used_;
   bool range_used_ = false;
-  std::unordered_map<const ir::Op*, int> stream_slots_;
+  std::unordered_map<const ir::Op*, int> slots_;
   std::unordered_map<std::string, int> counts_;
 };
 

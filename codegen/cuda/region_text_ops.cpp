@@ -302,8 +302,8 @@ RegionText::Text RegionText::random(const ir::Op& op, const TextCoordinates& at)
   const Text seed = eval(op.operand(0), {TextIndex{}});
   const Text step = eval(op.operand(0), {TextIndex{.base = {}, .offset = 1}});
   level = std::max({level, seed.level, step.level});
-  const std::string operands = fmt::format("{}, (u64){}, (u64){}, (u64)s{}", element, seed.text,
-                                           step.text, stream_slots_.at(&op));
+  const std::string operands =
+      fmt::format("{}, (u64){}, (u64){}, (u64)s{}", element, seed.text, step.text, slots_.at(&op));
   const Text value = define(level, compute_type_name(type.dtype),
                             functions_.call_random(op.kind(), type.dtype, operands));
   return op.kind() == OpKind::RandomNormal ? round(type.dtype, value) : value;
@@ -330,7 +330,10 @@ std::string RegionText::finish(const std::string& entry, int64_t threads) {
     parameters.push_back(fmt::format("{}* r{}", storage_type_name(kernel_.result(i).dtype()), i));
   for (size_t i = 0; i < words_.size(); ++i) parameters.push_back(fmt::format("u32* w{}", i));
   if (range_used_) parameters.push_back("u32* wrange");
-  for (size_t i = 0; i < stream_slots_.size(); ++i) parameters.push_back(fmt::format("i64 s{}", i));
+  for (const ir::Op* op : ir::kernel_slots(kernel_))
+    parameters.push_back(fmt::format(
+        "{} s{}", op->kind() == OpKind::Constant ? compute_type_name(op->result().dtype()) : "i64",
+        slots_.at(op)));
   SourceWriter out;
   out.append(functions_.text());
   // The kernel as the IR has it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a planned kernel to machine code for a CPU. A pure function of region, plan and target:
-// names of values and the numbers of flag words and streams never reach the code. No LLVM here.
+// names of values, the numbers of flag words and streams and the program's own constants never
+// reach the code. No LLVM here.
 #pragma once
 
 #include <mezzo/codegen/artifact.h>
@@ -14,7 +15,7 @@ namespace mezzo::codegen {
 
 /// Arguments of a kernel (KernelArgs): buffers are the operands, the results and, when
 /// `workspace_bytes` is not 0, the workspace; flags are those of `ir::kernel_words(kernel)` and
-/// then the index-range flag; integers are the streams of `ir::kernel_streams(kernel)`.
+/// then the index-range flag; integers are the `ir::slot_bits` of `ir::kernel_slots(kernel)`.
 struct CpuKernel {
   ObjectCode object;
   std::vector<KernelLaunch> launches;

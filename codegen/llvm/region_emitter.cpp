@@ -17,7 +17,7 @@ using llvm::Value;
 RegionEmitter::RegionEmitter(KernelFrame& frame, const ir::Op& kernel)
     : frame_(frame), kernel_(kernel), known_(1) {
   int slot = 0;
-  for (const ir::Op* op : ir::kernel_streams(kernel)) stream_slots_[op] = slot++;
+  for (const ir::Op* op : ir::kernel_slots(kernel)) slots_[op] = slot++;
 }
 
 Value* RegionEmitter::index(int64_t value) {
@@ -283,6 +283,11 @@ Value* RegionEmitter::splat_constant(const ir::Op& op) {
   ir::DType dtype = op.result().dtype();
   const ir::Attr& attr = *op.attrs().find("value");
   llvm::Type* type = compute_type_of(dtype, 1);
+  if (auto slot = slots_.find(&op); slot != slots_.end()) {
+    Value* bits = b.CreateTrunc(frame_.integer(slot->second),
+                                b.getIntNTy(type->getPrimitiveSizeInBits().getFixedValue()));
+    return b.CreateBitCast(bits, type);
+  }
   if (ir::is_float(dtype)) return llvm::ConstantFP::get(type, ir::scalar_value(dtype, attr));
   if (attr.is<bool>()) return b.getInt1(attr.as<bool>());
   return llvm::ConstantInt::get(type, static_cast<uint64_t>(attr.as<int64_t>()));

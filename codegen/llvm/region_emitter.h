@@ -134,7 +134,7 @@ class RegionEmitter {
   /// (word, bit) -> accumulator on the stack, a mask of kFlagLanes lanes
   std::map<std::pair<int64_t, unsigned>, llvm::Value*> flags_;
   llvm::Value* range_flag_ = nullptr;
-  std::unordered_map<const ir::Op*, int> stream_slots_;
+  std::unordered_map<const ir::Op*, int> slots_;
   std::unordered_map<const ir::ValueDef*, llvm::Value*> presets_;
 };
 

@@ -367,7 +367,7 @@ Value* RegionEmitter::random_element(const ir::Op& op, Value* element, Value* se
     if (!wide) return b.CreateTrunc(shifted, e.int_type());
     return b.CreateAnd(shifted, llvm::ConstantInt::get(shifted->getType(), 0xFFFFFFFFu));
   };
-  Value* stream = splat(frame_.integer(stream_slots_.at(&op)), width);
+  Value* stream = splat(frame_.integer(slots_.at(&op)), width);
   Value* counter = b.CreateLShr(element, uint64_t{wide ? 1u : 2u});
   std::array<Value*, 4> words = dev_philox(
       e, {word_of(counter, 0), word_of(counter, 32), word_of(stream, 0), word_of(step, 0)},

@@ -120,10 +120,10 @@ HostProgram::HostProgram(std::vector<std::unique_ptr<ir::Module>> modules)
     std::vector<std::string> arguments;
     for (size_t p = 0; p < pointers; ++p)
       arguments.push_back(fmt::format("on_host::Argument{{pointers[{}]}}", p));
-    for (size_t s = 0; s < ir::kernel_streams(kernel).size(); ++s)
-      arguments.push_back(fmt::format("streams[{}]", s));
+    for (size_t s = 0; s < ir::kernel_slots(kernel).size(); ++s)
+      arguments.push_back(fmt::format("on_host::Slot{{slots[{}]}}", s));
     launchers += fmt::format(
-        "extern \"C\" void launch_{0}(void** pointers, const i64* streams) {{\n"
+        "extern \"C\" void launch_{0}(void** pointers, const i64* slots) {{\n"
         "  on_host::launch({1}, {2}, [&] {{ in_{0}::{0}({3}); }});\n}}\n",
         source.entry, source.blocks, source.threads, fmt::join(arguments, ", "));
   }
@@ -172,14 +172,14 @@ ir::RunResult HostProgram::run(size_t number, std::span<const ir::InterpreterTen
   const std::vector<int64_t> numbers = ir::kernel_words(kernel);
   std::vector<uint32_t> words(numbers.size() + 1);
   for (uint32_t& word : words) pointers.push_back(&word);
-  std::vector<long long> streams;
-  for (const ir::Op* op : ir::kernel_streams(kernel)) streams.push_back(op->int_attr("stream"));
+  std::vector<long long> slots;
+  for (const ir::Op* op : ir::kernel_slots(kernel)) slots.push_back(ir::slot_bits(*op));
 
   using Launch = void (*)(void**, const long long*);
   const std::string name = "launch_" + sources_[number].entry;
   auto* launch = reinterpret_cast<Launch>(dlsym(library_, name.c_str()));
   if (!launch) throw std::runtime_error("no launcher " + name);
-  launch(pointers.data(), streams.data());
+  launch(pointers.data(), slots.data());
 
   ir::RunResult out;
   for (const auto& each : memory)

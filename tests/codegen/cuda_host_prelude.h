@@ -130,6 +130,17 @@ struct Argument {
   }
 };
 
+/// The number of a slot in the type that the kernel takes it in.
+struct Slot {
+  long long bits;
+  template <class T>
+  operator T() const {
+    T value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+};
+
 template <class To, class From>
 To bits_as(From from) {
   static_assert(sizeof(To) == sizeof(From));

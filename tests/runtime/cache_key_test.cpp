@@ -18,6 +18,7 @@ struct Kernel {
   const char* name = "k0";
   const char* inner = "a";
   const char* constant = "1.5";
+  const char* constant_loc = "";
   const char* op = "exp";
   const char* first = "{word = 3}";
   const char* second = "{word = 4}";
@@ -34,7 +35,7 @@ std::unique_ptr<ir::Module> module_of(const Kernel& kernel) {
       R"(module @m attributes {{rounding = "as-written", stage = "planned"}} {{
   func @f(%x: {0}, %rng: tensor<2xi64>) -> {0} attributes {{arena = 4096}} {{
     %y = kernel @{1} (%{2} = %x, %rng = %rng) {{family = "elementwise", places = {3}}} plan {4} : ({0}, tensor<2xi64>) -> {0} {{
-      %c = constant {{value = {5}}} : {6}
+      %c = constant {{value = {5}}} : {6}{12}
       %1 = {7} %{2} {8} : {0}{9}
       %2 = mul %1, %c {10} : ({0}, {6}) -> {0}
       %3 = random_uniform %rng {11} : tensor<2xi64> -> {0}
@@ -46,7 +47,7 @@ std::unique_ptr<ir::Module> module_of(const Kernel& kernel) {
 }}
 )",
       type, kernel.name, kernel.inner, kernel.places, kernel.plan, kernel.constant, scalar,
-      kernel.op, kernel.first, kernel.loc, kernel.second, kernel.random));
+      kernel.op, kernel.first, kernel.loc, kernel.second, kernel.random, kernel.constant_loc));
 }
 
 KeyContext context() {
@@ -76,6 +77,14 @@ TEST_CASE("names, places, locations and the numbers of words and streams are not
   CHECK(key({.random = "{stream = 5}"}) == key({}));
 }
 
+TEST_CASE("a constant of the program is not in the key, one of a decomposition is") {
+  CHECK(key({.constant = "1.25"}) == key({}));
+  CHECK(key({.constant_loc = " loc(\"net.cpp\":12)"}) == key({}));
+  const char* from_adam = " loc(\"net.cpp\":12 from adam)";
+  CHECK(key({.constant_loc = from_adam}) != key({}));
+  CHECK(key({.constant = "1.25", .constant_loc = from_adam}) != key({.constant_loc = from_adam}));
+}
+
 TEST_CASE("layer, role and what else no code depends on is not in the key") {
   CHECK(key({.first = "{role = \"backward\", scope = \"hidden1\", word = 3}"}) == key({}));
   CHECK(key({.first = "{policy = \"float32\", replica = 1, word = 3}"}) == key({}));
@@ -88,11 +97,10 @@ TEST_CASE("which operations have a word, and which share one, is in the key") {
   CHECK(key({.second = "{word = 3}"}) != key({}));
 }
 
-TEST_CASE("shape, element type, operation, constant and plan are in the key") {
+TEST_CASE("shape, element type, operation and plan are in the key") {
   CHECK(key({.shape = "8x17"}) != key({}));
   CHECK(key({.shape = "16x8"}) != key({}));
   CHECK(key({.type = "f64"}) != key({}));
-  CHECK(key({.constant = "1.25"}) != key({}));
   CHECK(key({.op = "expm1"}) != key({}));
   CHECK(key({.plan = "{grain = 64, tasks = 2, vector = 8}"}) != key({}));
 }

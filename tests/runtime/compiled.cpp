@@ -116,9 +116,10 @@ Tensors inputs_for(const ir::Function& function, uint64_t seed,
   for (int i = 0; i < function.num_parameters(); ++i) {
     const ir::Type& type = function.parameter(i).type();
     char domain = ir::is_float(type.dtype) ? 's' : 'i';
-    ir::InterpreterTensor tensor =
-        type.elements() > 1 ? random_array(domain, type, seed + static_cast<uint64_t>(i), 0, 3)
-                            : ir::InterpreterTensor(type);
+    ir::InterpreterTensor tensor = type.elements() > 1
+                                       ? random_array(domain, type, seed + static_cast<uint64_t>(i),
+                                                      0, type.dtype == ir::DType::Bool ? 2 : 3)
+                                       : ir::InterpreterTensor(type);
     for (const auto& [name, value] : scalars)
       if (function.parameter(i).name() == name) tensor = ir::full_tensor(type, value);
     inputs.push_back(std::move(tensor));

@@ -7,6 +7,7 @@
 #include <mezzo/runtime/log.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -195,6 +196,67 @@ TEST_CASE("what cannot be compiled is refused in words") {
                        doctest::Contains("target 'sm_90' is not a processor"), DeviceError);
   CHECK_THROWS_WITH_AS(compile_text(text, "step", in_memory({.pipeline = "canonicalize"})),
                        doctest::Contains("leaves the module at stage traced"), UserError);
+}
+
+/// Compiled and interpreted with `constant` in an elementwise op, a reduction and, for floats, the
+/// epilogue of a product.
+std::unique_ptr<runtime::Executable> compile_constant(const std::string& dtype,
+                                                      const std::string& constant,
+                                                      runtime::CompileReport* report) {
+  const std::string scalar = fmt::format("tensor<{}>", dtype);
+  const std::string matrix = fmt::format("tensor<5x5x{}>", dtype);
+  const std::string sum = dtype == "u8" ? "i32" : dtype;
+  std::string text, results = "%0, %2", types = matrix + ", " + matrix;
+  text += fmt::format("  %c = constant {{value = {}}} : {}\n", constant, scalar);
+  if (dtype == "bool") {
+    text += fmt::format("  %0 = eq %x, %c : ({}, {}) -> {}\n", matrix, scalar, matrix);
+    text += fmt::format("  %2 = where %x, %x, %c : ({0}, {0}, {1}) -> {0}\n", matrix, scalar);
+  } else {
+    text += fmt::format("  %0 = mul %x, %c : ({}, {}) -> {}\n", matrix, scalar, matrix);
+    text += fmt::format("  %1 = max %x {{axes = [1], keepdims = true}} : {} -> tensor<5x1x{}>\n",
+                        matrix, dtype);
+    text += fmt::format("  %m = maximum %1, %c : (tensor<5x1x{0}>, {1}) -> tensor<5x1x{0}>\n",
+                        dtype, scalar);
+    text += fmt::format("  %2 = sub %x, %m : ({0}, tensor<5x1x{1}>) -> {0}\n", matrix, dtype);
+  }
+  if (dtype == "f32" || dtype == "f16" || dtype == "bf16" || dtype == "f64") {
+    text += fmt::format("  %3 = matmul %x, %x : ({0}, {0}) -> {0}\n", matrix);
+    text += fmt::format("  %4 = add %3, %c : ({0}, {1}) -> {0}\n", matrix, scalar);
+    results += ", %4";
+    types += ", " + matrix;
+  }
+  return compile_text(
+      fmt::format("module @m {{\nfunc @f(%x: {}) -> ({}) {{\n{}  return {} : ({})\n}}"
+                  "\n}}\n",
+                  matrix, types, text, results, types),
+      "f", in_memory({.rounding = "as-written"}), report);
+}
+
+TEST_CASE("kernels that differ in constants of the program are one code, in every element type") {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> kConstants = {
+      {"f16", {"1.5", "-0.25", "0x7E00", "65504.0"}},
+      {"bf16", {"1.5", "-0.25", "0xFF80", "0x0001"}},
+      {"f32", {"1.5", "-2.5", "0x7F800000", "1e-42"}},
+      {"f64", {"1.5", "0.1", "0x7FF0000000000000", "-1e300"}},
+      {"i32", {"3", "-2147483648"}},
+      {"i64", {"3", "-9223372036854775808", "5000000000"}},
+      {"u8", {"3", "255"}},
+      {"bool", {"true", "false"}}};
+  for (const auto& [dtype, constants] : kConstants) {
+    CAPTURE(dtype);
+    auto first = compile_constant(dtype, constants[0], nullptr);
+    for (const std::string& constant : constants) {
+      CAPTURE(constant);
+      runtime::CompileReport report;
+      auto each = compile_constant(dtype, constant, &report);
+      CHECK(report.unique_kernels > 0);
+      CHECK(report.compiled == 0);
+      Tensors inputs = inputs_for(each->function(), 11, {});
+      Outcome got = run_compiled(*each, inputs), expected = run_interpreted(*each, inputs);
+      for (size_t i = 0; i < got.results.size(); ++i)
+        CHECK(describe_distance(got.results[i], expected.results[i]) == "");
+    }
+  }
 }
 
 TEST_CASE("a planned module runs as it stands") {
