@@ -98,8 +98,8 @@ TEST_CASE("what a pass takes is told with both stages and the first op in the wa
   // Of the words of skip= those are named that leave something out.
   module = ir::parse(kStep, "small.mz");
   debug.skip = {"lint", "autodiff"};
-  CHECK(error_of(*module, passes::parse_pipeline("decompose, lint, plan-kernels"), debug) ==
-        "error: plan-kernels: there are no kernels yet, the module has stage primitive\n"
+  CHECK(error_of(*module, passes::parse_pipeline("lint, plan-kernels"), debug) ==
+        "error: plan-kernels: there are no kernels yet, the module has stage traced\n"
         "note: move 'plan-kernels' after 'fuse'; MEZZO_DEBUG has 'skip=lint'");
   module = ir::parse(kStep, "small.mz");
   CHECK(error_of(*module, passes::parse_pipeline("plan-kernels")) ==
