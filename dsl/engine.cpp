@@ -2,6 +2,7 @@
 #include <mezzo/dsl/engine.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/passes/policy.h>
 
 #include <fmt/format.h>
 
@@ -19,11 +20,7 @@ Device Device::by_name(const std::string& name, ir::Location location) {
 namespace detail {
 
 void check_rounding(const std::string& rounding, ir::Location location) {
-  if (rounding == "excess" || rounding == "as-written") return;
-  throw UserError(location,
-                  fmt::format("unknown rounding '{}'{}", rounding,
-                              ir::did_you_mean(rounding, {"excess", "as-written"})),
-                  "the rounding modes are excess and as-written");
+  passes::check_rounding(rounding, location);
 }
 
 std::unique_ptr<Program> build_program(std::unique_ptr<ir::Module> module,

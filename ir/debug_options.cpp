@@ -42,6 +42,11 @@ constexpr Word kWords[] = {
     {"locs", nullptr, &DebugOptions::locs},
 };
 
+const DumpWord* find_dump(std::string_view name) {
+  return std::find_if(std::begin(kDumpWords), std::end(kDumpWords),
+                      [&](const DumpWord& known) { return known.name == name; });
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
@@ -93,12 +98,30 @@ int checked_count(std::string_view value) {
   return count;
 }
 
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
 }  // namespace
 
 bool DebugOptions::dumps(std::string_view word) const { return contains(dump, word); }
 
 bool DebugOptions::dumps_after(std::string_view pass, bool changed) const {
   return dumps("all") || (changed && dumps("changed")) || dumps(pass);
+}
+
+void DebugOptions::check_served() const {
+  if (!to.empty() && dump.empty() && !time)
+    fail("'to=" + to + "' has nothing to write", "dump=NAME and time are written there");
+  const bool prints_modules = std::any_of(dump.begin(), dump.end(), [](const std::string& name) {
+    return find_dump(name) == std::end(kDumpWords) || name == "all" || name == "changed";
+  });
+  if (locs && !prints_modules)
+    fail("'locs' has no module to be printed in",
+         "add dump=all, dump=changed or dump= with the name of a pass; `mezzo opt --locs` prints "
+         "them in its result");
 }
 
 bool DebugOptions::skips(std::string_view pass) const { return contains(skip, pass); }
@@ -109,8 +132,7 @@ std::vector<std::string> DebugOptions::words_outside(std::span<const DebugArea> 
     if (std::find(areas.begin(), areas.end(), area) == areas.end()) words.push_back(word);
   };
   for (const std::string& name : dump) {
-    const auto* word = std::find_if(std::begin(kDumpWords), std::end(kDumpWords),
-                                    [&](const DumpWord& known) { return known.name == name; });
+    const DumpWord* word = find_dump(name);
     add(word == std::end(kDumpWords) ? DebugArea::Passes : word->area, "dump=" + name);
   }
   if (launch) add(DebugArea::Executable, "launch");
@@ -129,7 +151,7 @@ DebugOptions parse_debug_options(std::string_view text,
   DebugOptions options;
   while (!text.empty()) {
     const size_t comma = text.find(',');
-    const std::string_view item = text.substr(0, comma);
+    const std::string_view item = trimmed(text.substr(0, comma));
     text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
     if (item.empty()) continue;
 

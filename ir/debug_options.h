@@ -39,7 +39,7 @@ struct DebugOptions {
   bool locs = false;
   /// Names of passes to leave out.
   std::vector<std::string> skip = {};
-  /// Passes to run before the pipeline ends, from 0; all of them when empty.
+  /// Passes to run before the pipeline ends, from 0 to all that it has; all of them when empty.
   std::optional<int> stop_after = {};
   /// Folder for dumps; standard error when empty.
   std::string to = {};
@@ -51,6 +51,10 @@ struct DebugOptions {
   bool skips(std::string_view pass) const;
   /// The words that are set and about none of `areas`, as they were written.
   std::vector<std::string> words_outside(std::span<const DebugArea> areas) const;
+
+  /// Throws UserError for `to` and `locs`, which say how others are answered, without a word that
+  /// they could serve.
+  void check_served() const;
 
   bool operator==(const DebugOptions&) const = default;
 };

@@ -97,5 +97,17 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return found.empty() ? "" : "; did you mean '" + found + "'?";
 }
 
+std::string counted(int64_t count, std::string_view one, std::string_view many) {
+  std::string out =
+      std::to_string(count) + " " + std::string(count == 1 || many.empty() ? one : many);
+  return count != 1 && many.empty() ? out + "s" : out;
+}
+
+std::string with_article(std::string_view word) {
+  const bool vowel =
+      !word.empty() && std::string_view("aeiou").find(word[0]) != std::string_view::npos;
+  return (vowel ? "an " : "a ") + std::string(word);
+}
+
 }  // namespace ir
 }  // namespace mezzo

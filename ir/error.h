@@ -6,6 +6,8 @@
 
 #include <mezzo/ir/location.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -71,6 +73,18 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
 
 /// "; did you mean 'x'?" or "".
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
+
+/// `1 result`, `3 results`: a count in a sentence; `many` where it is not `one` with an s.
+std::string counted(int64_t count, std::string_view one, std::string_view many = "");
+inline std::string counted(size_t count, std::string_view one, std::string_view many = "") {
+  return counted(static_cast<int64_t>(count), one, many);
+}
+inline std::string counted(int count, std::string_view one, std::string_view many = "") {
+  return counted(int64_t{count}, one, many);
+}
+
+/// `a rows kernel`, `an elementwise kernel`: the word with its article.
+std::string with_article(std::string_view word);
 
 }  // namespace ir
 

@@ -22,16 +22,6 @@ void unlink(Use& use) {
   use.value = nullptr;
 }
 
-/// The attribute or the table's default; a missing one is our fault, the verifier asks for required
-/// ones.
-const Attr& attr_or_default(const Op& op, std::string_view name) {
-  if (const Attr* attr = op.attrs().find(name)) return *attr;
-  const AttrInfo* info = op.info().attribute(name);
-  MEZZO_CHECK(info && info->fallback,
-              std::string(op.info().name) + " has no attribute '" + std::string(name) + "'");
-  return *info->fallback;
-}
-
 }  // namespace
 
 bool Value::is(OpKind kind) const { return op() && op()->kind() == kind; }
@@ -93,14 +83,16 @@ void Op::set_operands(std::span<const Value> values) {
 }
 
 int64_t Op::int_attr(std::string_view name) const {
-  return attr_or_default(*this, name).as<int64_t>();
+  return attr_or_default(kind_, attrs_, name).as<int64_t>();
 }
 double Op::float_attr(std::string_view name) const {
-  return attr_or_default(*this, name).as<double>();
+  return attr_or_default(kind_, attrs_, name).as<double>();
 }
-bool Op::bool_attr(std::string_view name) const { return attr_or_default(*this, name).as<bool>(); }
+bool Op::bool_attr(std::string_view name) const {
+  return attr_or_default(kind_, attrs_, name).as<bool>();
+}
 std::string Op::string_attr(std::string_view name) const {
-  return attr_or_default(*this, name).as<std::string>();
+  return attr_or_default(kind_, attrs_, name).as<std::string>();
 }
 
 Function* Op::function() const { return region_ ? region_->function() : nullptr; }

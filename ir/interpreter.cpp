@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace mezzo::ir {
 
@@ -201,7 +202,7 @@ RunResult run(const Module& module, const Function& function,
               std::span<const InterpreterTensor> inputs, const RunOptions& options) {
   if (static_cast<int>(inputs.size()) != function.num_parameters())
     throw UserError({}, "@" + function.name() + " takes " +
-                            std::to_string(function.num_parameters()) + " inputs, not " +
+                            counted(function.num_parameters(), "input") + ", not " +
                             std::to_string(inputs.size()));
   Execution execution{module, function, options, {}, {}, false};
   for (int i = 0; i < function.num_parameters(); ++i) {
@@ -217,7 +218,15 @@ RunResult run(const Module& module, const Function& function,
   execution.run_region(function.body());
 
   RunResult result;
-  for (Value value : function.results()) result.results.push_back(execution.get(value));
+  // The last place of a value takes its memory, which may be most of what there is.
+  const std::vector<Value> values = function.results();
+  for (auto value = values.begin(); value != values.end(); ++value) {
+    const bool again = std::find(std::next(value), values.end(), *value) != values.end();
+    if (again)
+      result.results.push_back(execution.get(*value));
+    else
+      result.results.push_back(std::move(execution.values.at(value->def())));
+  }
   result.words = std::move(execution.words);
   result.index_range = execution.index_range;
   return result;

@@ -159,7 +159,8 @@ void eval_cross_entropy(OpRun& run) {
   run.store(0, sum);
 }
 
-// dlogits = dloss·(softmax - target), where the target is (1 - ε) at the label plus ε / classes.
+// dlogits = dloss·(softmax - target), where the target is (1 - ε) at the label plus ε / classes; 0
+// in a row of -inf, whatever dloss is.
 void eval_cross_entropy_grad(OpRun& run) {
   Targets targets(run);
   const InterpreterTensor& dloss = run.operand(2);
@@ -168,12 +169,13 @@ void eval_cross_entropy_grad(OpRun& run) {
     if (!targets.used(row)) continue;  // results start as zeros
     std::vector<double> x = targets.row_of(row);
     RowSum sum(x);
+    if (sum.nothing()) continue;
     double cotangent = dloss.floats[targets.each ? static_cast<size_t>(row) : 0];
     if (targets.mean) cotangent /= static_cast<double>(targets.counted);
     for (int64_t k = 0; k < targets.classes; ++k) {
       double target = targets.smoothing / classes;
       if (k == targets.label(row)) target += 1 - targets.smoothing;
-      double derivative = sum.nothing() ? 0.0 : sum.softmax(x[static_cast<size_t>(k)]) - target;
+      double derivative = sum.softmax(x[static_cast<size_t>(k)]) - target;
       run.store(row * targets.classes + k, mul0(cotangent, derivative));
     }
   }

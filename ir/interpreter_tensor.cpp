@@ -13,21 +13,28 @@ namespace mezzo::ir {
 
 namespace {
 
+/// The loops over elements know the storage type, so that large tensors move at the speed of
+/// memory.
 template <class Storage>
-Storage read(std::span<const std::byte> bytes, int64_t index) {
-  Storage value;
-  std::memcpy(&value, bytes.data() + static_cast<size_t>(index) * sizeof(Storage), sizeof(Storage));
-  return value;
+void read_all(std::span<const std::byte> bytes, auto& to, auto convert) {
+  for (size_t i = 0; i < to.size(); ++i) {
+    Storage value;
+    std::memcpy(&value, bytes.data() + i * sizeof(Storage), sizeof(Storage));
+    to[i] = convert(value);
+  }
 }
 
 template <class Storage>
-void write(std::span<std::byte> bytes, int64_t index, Storage value) {
-  std::memcpy(bytes.data() + static_cast<size_t>(index) * sizeof(Storage), &value, sizeof(Storage));
+void write_all(const auto& from, std::span<std::byte> bytes, auto convert) {
+  for (size_t i = 0; i < from.size(); ++i) {
+    const Storage value = convert(from[i]);
+    std::memcpy(bytes.data() + i * sizeof(Storage), &value, sizeof(Storage));
+  }
 }
 
 void check_size(const Type& type, size_t size) {
   if (static_cast<int64_t>(size) != type.bytes())
-    throw UserError({}, to_string(type) + " has " + std::to_string(type.bytes()) + " bytes, not " +
+    throw UserError({}, to_string(type) + " has " + counted(type.bytes(), "byte") + ", not " +
                             std::to_string(size));
 }
 
@@ -54,8 +61,8 @@ bool InterpreterTensor::all_finite() const {
 
 InterpreterTensor make_tensor(const Type& type, std::span<const double> values) {
   if (static_cast<int64_t>(values.size()) != type.elements())
-    throw UserError({}, to_string(type) + " has " + std::to_string(type.elements()) +
-                            " elements, not " + std::to_string(values.size()));
+    throw UserError({}, to_string(type) + " has " + counted(type.elements(), "element") + ", not " +
+                            std::to_string(values.size()));
   InterpreterTensor tensor(type);
   for (size_t i = 0; i < values.size(); ++i) tensor.set_number(static_cast<int64_t>(i), values[i]);
   return tensor;
@@ -74,66 +81,67 @@ InterpreterTensor full_tensor(const Type& type, double value) {
 InterpreterTensor from_bytes(const Type& type, std::span<const std::byte> bytes) {
   check_size(type, bytes.size());
   InterpreterTensor tensor(type);
-  for (int64_t i = 0; i < tensor.elements(); ++i) {
-    size_t at = static_cast<size_t>(i);
-    switch (type.dtype) {
-      case DType::F64:
-        tensor.floats[at] = read<double>(bytes, i);
-        break;
-      case DType::F32:
-        tensor.floats[at] = static_cast<double>(read<float>(bytes, i));
-        break;
-      case DType::F16:
-        tensor.floats[at] = static_cast<double>(f16_to_f32(read<uint16_t>(bytes, i)));
-        break;
-      case DType::BF16:
-        tensor.floats[at] = static_cast<double>(bf16_to_f32(read<uint16_t>(bytes, i)));
-        break;
-      case DType::I64:
-        tensor.integers[at] = read<int64_t>(bytes, i);
-        break;
-      case DType::I32:
-        tensor.integers[at] = read<int32_t>(bytes, i);
-        break;
-      case DType::U8:
-        tensor.integers[at] = read<uint8_t>(bytes, i);
-        break;
-      case DType::Bool:
-        tensor.integers[at] = read<uint8_t>(bytes, i) != 0;
-        break;
-    }
+  const auto wide = [](auto value) { return static_cast<double>(value); };
+  const auto whole = [](auto value) { return static_cast<int64_t>(value); };
+  switch (type.dtype) {
+    case DType::F64:
+      read_all<double>(bytes, tensor.floats, wide);
+      break;
+    case DType::F32:
+      read_all<float>(bytes, tensor.floats, wide);
+      break;
+    case DType::F16:
+      read_all<uint16_t>(bytes, tensor.floats,
+                         [&](uint16_t bits) { return wide(f16_to_f32(bits)); });
+      break;
+    case DType::BF16:
+      read_all<uint16_t>(bytes, tensor.floats,
+                         [&](uint16_t bits) { return wide(bf16_to_f32(bits)); });
+      break;
+    case DType::I64:
+      read_all<int64_t>(bytes, tensor.integers, whole);
+      break;
+    case DType::I32:
+      read_all<int32_t>(bytes, tensor.integers, whole);
+      break;
+    case DType::U8:
+      read_all<uint8_t>(bytes, tensor.integers, whole);
+      break;
+    case DType::Bool:
+      read_all<uint8_t>(bytes, tensor.integers, [](uint8_t value) { return int64_t{value != 0}; });
+      break;
   }
   return tensor;
 }
 
 void to_bytes(const InterpreterTensor& tensor, std::span<std::byte> bytes) {
   check_size(tensor.type, bytes.size());
-  for (int64_t i = 0; i < tensor.elements(); ++i) {
-    size_t at = static_cast<size_t>(i);
-    switch (tensor.type.dtype) {
-      case DType::F64:
-        write(bytes, i, tensor.floats[at]);
-        break;
-      case DType::F32:
-        write(bytes, i, static_cast<float>(tensor.floats[at]));
-        break;
-      case DType::F16:
-        write(bytes, i, f64_to_f16(tensor.floats[at]));
-        break;
-      case DType::BF16:
-        write(bytes, i, f64_to_bf16(tensor.floats[at]));
-        break;
-      case DType::I64:
-        write(bytes, i, tensor.integers[at]);
-        break;
-      case DType::I32:
-        write(bytes, i, static_cast<int32_t>(tensor.integers[at]));
-        break;
-      case DType::U8:
-      case DType::Bool:
-        write(bytes, i, static_cast<uint8_t>(tensor.integers[at]));
-        break;
-    }
+  switch (tensor.type.dtype) {
+    case DType::F64:
+      write_all<double>(tensor.floats, bytes, [](double value) { return value; });
+      break;
+    case DType::F32:
+      write_all<float>(tensor.floats, bytes,
+                       [](double value) { return static_cast<float>(value); });
+      break;
+    case DType::F16:
+      write_all<uint16_t>(tensor.floats, bytes, f64_to_f16);
+      break;
+    case DType::BF16:
+      write_all<uint16_t>(tensor.floats, bytes, f64_to_bf16);
+      break;
+    case DType::I64:
+      write_all<int64_t>(tensor.integers, bytes, [](int64_t value) { return value; });
+      break;
+    case DType::I32:
+      write_all<int32_t>(tensor.integers, bytes,
+                         [](int64_t value) { return static_cast<int32_t>(value); });
+      break;
+    case DType::U8:
+    case DType::Bool:
+      write_all<uint8_t>(tensor.integers, bytes,
+                         [](int64_t value) { return static_cast<uint8_t>(value); });
+      break;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <unordered_map>
 
 namespace mezzo::ir {
@@ -100,8 +101,16 @@ struct Table {
 
   void attribute(std::optional<OpKind> op, const char* name, AttrKind kind, std::string_view shown,
                  std::optional<Attr> fallback, bool argument) {
-    AttrInfo info{name, kind, shown == "required", std::move(fallback), argument};
+    AttrInfo info{name, kind, shown == "required", std::move(fallback), argument, {}};
     (op ? rows[static_cast<size_t>(*op)].attributes : any).push_back(std::move(info));
+  }
+
+  void range(std::optional<OpKind> op, std::string_view name, AttrRange range) {
+    std::vector<AttrInfo>& infos = op ? rows[static_cast<size_t>(*op)].attributes : any;
+    const auto info =
+        std::ranges::find_if(infos, [&](const auto& each) { return name == each.name; });
+    MEZZO_CHECK(info != infos.end(), "a range of no attribute: " + std::string(name));
+    info->range = range;
   }
 
   void read_attributes() {
@@ -116,6 +125,8 @@ struct Table {
     constexpr bool Argument = true;
 #define ATTRIBUTE(Kind, name, AttrType, fallback, flags) \
   attribute(Owner::Kind, #name, AttrKind::AttrType, #fallback, fallback_of(fallback), (flags) != 0);
+#include <mezzo/ir/ops.def>
+#define RANGE(Kind, name, least, most) range(Owner::Kind, #name, AttrRange{least, most});
 #include <mezzo/ir/ops.def>
   }
 };
@@ -157,6 +168,14 @@ const AttrInfo* OpInfo::attribute(std::string_view wanted) const {
 const OpInfo& op_info(OpKind kind) { return table().rows[static_cast<size_t>(kind)]; }
 std::span<const OpInfo> all_ops() { return table().rows; }
 std::span<const AttrInfo> common_attributes() { return table().any; }
+
+const Attr& attr_or_default(OpKind kind, const Attrs& attrs, std::string_view name) {
+  if (const Attr* attr = attrs.find(name)) return *attr;
+  const AttrInfo* info = op_info(kind).attribute(name);
+  MEZZO_CHECK(info && info->fallback,
+              std::string(op_info(kind).name) + " has no attribute '" + std::string(name) + "'");
+  return *info->fallback;
+}
 
 std::optional<OpKind> parse_op(std::string_view name) {
   auto it = table().by_name.find(name);

@@ -69,6 +69,11 @@ enum class AttrKind : uint8_t {
   Places  // a list of integers, values and symbols
 };
 
+/// What integers an attribute may hold.
+struct AttrRange {
+  int64_t least = 0, most = 0;
+};
+
 struct AttrInfo {
   const char* name;
   AttrKind kind;
@@ -77,6 +82,8 @@ struct AttrInfo {
   std::optional<Attr> fallback;
   /// A kernel argument, or a note that no code depends on: never part of a kernel's key.
   bool argument = false;
+  /// Of an integer or of each of a list; none: the shape rule knows.
+  std::optional<AttrRange> range = {};
 };
 
 /// Where FlagBit::Pole is raised: at operand `operand` = `value`, with `below` >= 0 only where that
@@ -117,6 +124,8 @@ const OpInfo& op_info(OpKind kind);
 std::span<const OpInfo> all_ops();
 /// The attributes that every op may carry.
 std::span<const AttrInfo> common_attributes();
+/// The attribute in `attrs`, or the default of the table; neither is an InternalError.
+const Attr& attr_or_default(OpKind kind, const Attrs& attrs, std::string_view name);
 /// The op of that name, or nullopt.
 std::optional<OpKind> parse_op(std::string_view name);
 inline const char* to_string(OpKind kind) { return op_info(kind).name; }

@@ -5,6 +5,7 @@
 
 #include <mezzo/ir/attr_parser.h>
 #include <mezzo/ir/builder.h>
+#include <mezzo/ir/error.h>
 #include <mezzo/ir/plan.h>
 
 #include <algorithm>
@@ -46,11 +47,6 @@ class Scope {
  private:
   std::unordered_map<std::string_view, Value> values_;
 };
-
-/// `1 result`, `2 results`.
-std::string counted(size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 struct Signature {
   Token place;
@@ -237,8 +233,8 @@ class Parser {
                    std::string("the last op must be '") + to_string(terminator) + "'");
     if (end->num_operands() != static_cast<int>(types.size()))
       stream_.fail(last, std::string(to_string(terminator)) + " has " +
-                             counted(static_cast<size_t>(end->num_operands()), "operand") +
-                             " for " + counted(types.size(), "result"));
+                             counted(end->num_operands(), "operand") + " for " +
+                             counted(types.size(), "result"));
     for (int i = 0; i < end->num_operands(); ++i)
       if (const Type& type = types[static_cast<size_t>(i)]; !(end->operand(i).type() == type))
         stream_.fail(last, "result " + std::to_string(i) + " is declared as " + to_string(type) +
@@ -447,7 +443,7 @@ class Parser {
                      const Token& place) const {
     if (op.num_results() != static_cast<int>(names.size()))
       stream_.fail(place, std::string(place.text) + " gives " +
-                              counted(static_cast<size_t>(op.num_results()), "result") + ", but " +
+                              counted(op.num_results(), "result") + ", but " +
                               std::to_string(names.size()) + (names.size() == 1 ? " is" : " are") +
                               " named");
     for (int i = 0; i < op.num_results(); ++i)

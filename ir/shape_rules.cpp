@@ -6,6 +6,8 @@
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 
+#include <limits>
+
 namespace mezzo::ir {
 
 void InferContext::fail(const std::string& message, const std::string& hint) const {
@@ -20,6 +22,14 @@ void InferContext::fail(const std::string& message, const std::string& hint) con
   throw UserError(
       location, std::string(info.name) + ": " + message + (types.empty() ? "" : " (" + types + ")"),
       hint);
+}
+
+double InferContext::number(std::string_view name) const {
+  return attr_or_default(kind, attrs, name).as<double>();
+}
+
+std::string InferContext::text(std::string_view name) const {
+  return attr_or_default(kind, attrs, name).as<std::string>();
 }
 
 int normalize_axis(const InferContext& context, int64_t axis, int rank) {
@@ -94,6 +104,22 @@ bool fits(const Attr& attr, AttrKind kind) {
   return false;
 }
 
+void check_range(const InferContext& context, const AttrInfo& info, const Attr& attr) {
+  if (attr.is<AttrList>()) {
+    for (const Attr& item : attr.as<AttrList>()) check_range(context, info, item);
+    return;
+  }
+  const auto [least, most] = *info.range;
+  const int64_t value = attr.as<int64_t>();
+  if (value >= least && value <= most) return;
+  const std::string name = info.name;
+  if (most == std::numeric_limits<int64_t>::max())
+    context.fail(name + " must be " + std::to_string(least) + " or more, not " +
+                 std::to_string(value));
+  context.fail(name + " " + std::to_string(value) + " lies outside [" + std::to_string(least) +
+               ", " + std::to_string(most) + "]");
+}
+
 void check_attributes(const InferContext& context) {
   const OpInfo& info = op_info(context.kind);
   for (const auto& [name, value] : context.attrs) {
@@ -106,26 +132,15 @@ void check_attributes(const InferContext& context) {
     }
     if (!fits(value, known->kind))
       context.fail("attribute '" + std::string(name) + "' must be " + kind_text(known->kind));
+    if (known->range) check_range(context, *known, value);
   }
   for (const AttrInfo& known : info.attributes)
     if (known.required && !context.attrs.has(known.name))
       context.fail("attribute '" + std::string(known.name) + "' is missing");
 }
 
-/// Words index the flags of a run; a function with more ops is none that anyone can run.
-constexpr int64_t kMostWords = int64_t{1} << 24;
-
-void check_word(const InferContext& context, int64_t word) {
-  if (word < 0 || word >= kMostWords)
-    context.fail("word " + std::to_string(word) + " lies outside [0, " +
-                 std::to_string(kMostWords) + ")");
-}
-
-/// Values of the attributes that every op may carry.
-void check_common_values(const InferContext& context) {
-  if (const Attr* word = context.attrs.find("word")) check_word(context, word->as<int64_t>());
-  if (context.kind == OpKind::AllFinite)
-    for (int64_t word : context.ints("words")) check_word(context, word);
+/// The type that products accumulate in.
+void check_acc(const InferContext& context) {
   const Attr* acc = context.attrs.find("acc");
   if (!acc) return;
   if (!has_acc(context.kind))
@@ -140,12 +155,10 @@ void check_operand_count(const InferContext& context) {
   const OpInfo& info = op_info(context.kind);
   int count = static_cast<int>(context.operands.size());
   if (count < info.min_operands || (info.max_operands >= 0 && count > info.max_operands)) {
-    std::string expected = std::to_string(info.min_operands);
-    if (info.max_operands < 0)
-      expected = "at least " + expected;
-    else if (info.max_operands != info.min_operands)
-      expected += " to " + std::to_string(info.max_operands);
-    context.fail("takes " + expected + " operands, not " + std::to_string(count));
+    const int most = std::max(info.min_operands, info.max_operands);
+    std::string expected = info.max_operands < 0 ? "at least " : "";
+    if (most != info.min_operands) expected += std::to_string(info.min_operands) + " to ";
+    context.fail("takes " + expected + counted(most, "operand") + ", not " + std::to_string(count));
   }
 }
 
@@ -230,7 +243,7 @@ bool may_enter(TypeRule rule, DType type) {
 std::vector<Type> infer_types(const InferContext& context) {
   check_attributes(context);
   check_operand_count(context);
-  check_common_values(context);
+  check_acc(context);
   switch (context.kind) {
 #define ELEMENTWISE(Kind, ...) \
   case OpKind::Kind:           \

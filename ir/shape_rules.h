@@ -25,8 +25,10 @@ struct InferContext {
 
   /// Throws UserError `OP: MESSAGE (NAME tensor<...>, ...)` with the operands' names and types.
   [[noreturn]] void fail(const std::string& message, const std::string& hint = "") const;
-  /// An attribute or its default.
   std::vector<int64_t> ints(std::string_view name) const { return attrs.get_ints(name); }
+  /// An attribute or its default in the table.
+  double number(std::string_view name) const;
+  std::string text(std::string_view name) const;
 };
 
 /// Result types; throws UserError. Attributes are checked against the table first (unknown name,

@@ -50,7 +50,7 @@ void check_axes(const InferContext& context, const std::vector<int64_t>& axes, i
 
 void check_length(const InferContext& context, const char* name, size_t size, int rank) {
   if (size != static_cast<size_t>(rank))
-    context.fail(std::string(name) + " has " + std::to_string(size) + " entries for rank " +
+    context.fail(std::string(name) + " has " + counted(size, "entry", "entries") + " for rank " +
                  std::to_string(rank));
 }
 
@@ -63,7 +63,7 @@ std::vector<Type> infer_declared(const InferContext& context) {
     const Attr* value = context.attrs.find("value");
     if (value->is<AttrList>() &&
         static_cast<int64_t>(value->as<AttrList>().size()) != type.elements())
-      context.fail("value has " + std::to_string(value->as<AttrList>().size()) + " elements for " +
+      context.fail("value has " + counted(value->as<AttrList>().size(), "element") + " for " +
                    to_string(type));
   }
   if (context.kind == OpKind::Iota) {
@@ -102,9 +102,8 @@ std::vector<Type> infer_reshape(const InferContext& context) {
   std::vector<int64_t> dims = context.ints("shape");
   Shape shape{std::span<const int64_t>(dims)};
   if (shape.elements() != context.operands[0].elements())
-    context.fail("cannot reshape " + std::to_string(context.operands[0].elements()) +
-                 " elements to shape " + list_text(dims) + " of " +
-                 std::to_string(shape.elements()));
+    context.fail("cannot reshape " + counted(context.operands[0].elements(), "element") +
+                 " to shape " + list_text(dims) + " of " + std::to_string(shape.elements()));
   return {context.operands[0].with(shape)};
 }
 
@@ -231,16 +230,16 @@ void check_labels(const InferContext& context) {
   if (!(labels.shape == logits.shape.without(logits.rank() - 1)))
     context.fail("labels must have the shape of logits without the class axis",
                  "for one-hot targets take argmax over the class axis first");
-  std::string reduce = context.attrs.get_string("reduce", "mean");
+  std::string reduce = context.text("reduce");
   if (reduce != "mean" && reduce != "sum" && reduce != "none")
     context.fail("reduce must be \"mean\", \"sum\" or \"none\", not \"" + reduce + "\"");
-  double smoothing = context.attrs.get_float("label_smoothing", 0.0);
+  double smoothing = context.number("label_smoothing");
   if (!(smoothing >= 0 && smoothing <= 1)) context.fail("label_smoothing must lie in [0, 1]");
 }
 
 Type loss_type(const InferContext& context) {
   const Type& logits = context.operands[0];
-  bool each = context.attrs.get_string("reduce", "mean") == "none";
+  bool each = context.text("reduce") == "none";
   return logits.with(each ? context.operands[1].shape : Shape());
 }
 
@@ -283,8 +282,8 @@ std::vector<Type> infer_gradient(const InferContext& context) {
   bool seed = context.attrs.get_bool("seed");
   size_t count = context.operands.size() - (seed && !context.operands.empty() ? 1 : 0);
   if (count != static_cast<size_t>(function->num_parameters()))
-    context.fail("@" + name + " takes " + std::to_string(function->num_parameters()) +
-                 " operands, not " + std::to_string(count));
+    context.fail("@" + name + " takes " + counted(function->num_parameters(), "operand") +
+                 ", not " + std::to_string(count));
   for (size_t i = 0; i < count; ++i)
     if (!(context.operands[i] == function->parameter(static_cast<int>(i)).type()))
       context.fail("operand " + std::to_string(i) + " of @" + name + " must be " +
@@ -297,7 +296,7 @@ std::vector<Type> infer_gradient(const InferContext& context) {
   for (int64_t index : context.ints("wrt")) {
     if (index < 0 || index >= static_cast<int64_t>(count))
       context.fail("wrt " + std::to_string(index) + " is out of range for " +
-                   std::to_string(count) + " operands");
+                   counted(count, "operand"));
     Type type = context.operands[static_cast<size_t>(index)];
     if (!is_float(type.dtype))
       context.fail("wrt " + std::to_string(index) + " is not of a float type");
@@ -320,10 +319,10 @@ std::vector<Type> infer_scale_update(const InferContext& context) {
   expect_type(context, 0, Type(DType::F32, {}));
   expect_type(context, 1, Type(DType::I32, {}));
   expect_type(context, 2, Type(DType::I32, {}));
-  const ScaleRule rule{.growth = context.attrs.get_float("growth"),
-                       .backoff = context.attrs.get_float("backoff"),
-                       .floor = context.attrs.get_float("floor"),
-                       .ceiling = context.attrs.get_float("ceiling"),
+  const ScaleRule rule{.growth = context.number("growth"),
+                       .backoff = context.number("backoff"),
+                       .floor = context.number("floor"),
+                       .ceiling = context.number("ceiling"),
                        .interval = static_cast<double>(context.attrs.get_int("interval"))};
   if (std::optional<ScaleFault> fault = scale_rule_fault(rule)) context.fail(fault->text);
   return {context.operands[0], context.operands[1]};
@@ -331,8 +330,8 @@ std::vector<Type> infer_scale_update(const InferContext& context) {
 
 namespace {
 
-void expect_not_negative(const InferContext& context, const char* name, double fallback) {
-  if (double value = context.attrs.get_float(name, fallback); !(value >= 0 && std::isfinite(value)))
+void expect_not_negative(const InferContext& context, const char* name) {
+  if (double value = context.number(name); !(value >= 0 && std::isfinite(value)))
     context.fail(fmt::format("{} must not be negative and be finite, not {:g}", name, value));
 }
 
@@ -341,7 +340,7 @@ void check_update(const InferContext& context) {
   const Type& w = context.operands[0];
   expect_float(context, 0);
   expect_type(context, 1, w.dtype == DType::F64 ? w : w.with(DType::F32));
-  expect_not_negative(context, "weight_decay", 0.0);
+  expect_not_negative(context, "weight_decay");
 }
 
 }  // namespace
@@ -349,8 +348,8 @@ void check_update(const InferContext& context) {
 std::vector<Type> infer_sgd(const InferContext& context) {
   check_update(context);
   const Type& w = context.operands[0];
-  expect_not_negative(context, "momentum", 0.0);
-  bool momentum = context.attrs.get_float("momentum", 0.0) != 0;
+  expect_not_negative(context, "momentum");
+  bool momentum = context.number("momentum") != 0;
   if (context.attrs.get_bool("nesterov") && !momentum)
     context.fail("nesterov needs a momentum above 0");
   size_t fixed = momentum ? 4 : 3;
@@ -367,10 +366,10 @@ std::vector<Type> infer_adam(const InferContext& context) {
   check_update(context);
   expect_type(context, 2, context.operands[1]);
   expect_type(context, 3, context.operands[1]);
-  for (auto [name, fallback] : {std::pair("beta1", 0.9), std::pair("beta2", 0.999)})
-    if (double beta = context.attrs.get_float(name, fallback); !(beta >= 0 && beta < 1))
+  for (const char* name : {"beta1", "beta2"})
+    if (double beta = context.number(name); !(beta >= 0 && beta < 1))
       context.fail(fmt::format("{} must lie in [0, 1), not {:g}", name, beta));
-  expect_not_negative(context, "eps", 1e-8);
+  expect_not_negative(context, "eps");
   expect_type(context, 4, Type(DType::I32, {}));
   expect_type(context, 5, Type(DType::F32, {}));
   if (context.operands.size() == 7) expect_type(context, 6, Type(DType::Bool, {}));

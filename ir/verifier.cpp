@@ -103,7 +103,7 @@ void check_types(VerifierContext& context) {
       return context.report(op, error.message());
     }
     if (inferred.size() != declared.size())
-      return context.report(op, "has " + std::to_string(declared.size()) + " results, not " +
+      return context.report(op, "has " + counted(declared.size(), "result") + ", not " +
                                     std::to_string(inferred.size()));
     for (size_t i = 0; i < inferred.size(); ++i)
       if (!(inferred[i] == declared[i]))
@@ -166,8 +166,8 @@ void check_updates(VerifierContext& context) {
   const Function& function = context.function();
   std::vector<Value> results = function.results();
   if (static_cast<int>(results.size()) != function.num_results())
-    return context.report("returns " + std::to_string(results.size()) + " values for " +
-                          std::to_string(function.num_results()) + " results");
+    return context.report("returns " + counted(results.size(), "value") + " for " +
+                          counted(function.num_results(), "result"));
   std::unordered_set<const ValueDef*> updated;
   for (int i = 0; i < function.num_results(); ++i) {
     const Attr* attr = function.result_attrs(i).find("updates");

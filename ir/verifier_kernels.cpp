@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of kernels (what each family of kernel_families.def may hold) and of memory.
 #include <mezzo/ir/builder.h>
+#include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/kernel_rules.h>
 #include <mezzo/ir/plan.h>
@@ -71,7 +72,7 @@ void check_reductions(VerifierContext& context, const Op& kernel, Family family)
       for (int64_t i = 0; i < count; ++i)
         if (axes[static_cast<size_t>(i)] != start + i) {
           context.report(op, "reduces axes " + axes_text(axes) + " of rank " +
-                                 std::to_string(rank) + "; a " + to_string(family) +
+                                 std::to_string(rank) + "; " + with_article(to_string(family)) +
                                  " kernel reduces the " +
                                  (family == Family::Rows ? "last" : "first") + " axes");
           break;
@@ -134,8 +135,8 @@ void check_maps(VerifierContext& context, const Op& kernel, Family family) {
       kernel,
       found ? std::string("is of family ") + to_string(found->family) + ", not " + to_string(family)
             : std::string("fits no family: a value is read along two ways, or yields "
-                          "have other shapes than the space of a ") +
-                  to_string(family) + " kernel");
+                          "have other shapes than the space of ") +
+                  with_article(to_string(family)) + " kernel");
 }
 
 void check_family(VerifierContext& context, const Op& kernel, Family family) {
@@ -148,7 +149,7 @@ void check_family(VerifierContext& context, const Op& kernel, Family family) {
     products += op.kind() == OpKind::Matmul;
   }
   if (family == Family::Matmul && products != 1)
-    context.report(kernel, "has " + std::to_string(products) + " products, not 1");
+    context.report(kernel, "has " + counted(products, "product") + ", not 1");
   if (family == Family::Rows || family == Family::Columns)
     check_reductions(context, kernel, family);
   if (!context.sound()) return;
@@ -161,8 +162,8 @@ void check_family(VerifierContext& context, const Op& kernel, Family family) {
 void check_binding(VerifierContext& context, const Op& kernel) {
   const Region& body = *kernel.body();
   if (body.num_parameters() != kernel.num_operands())
-    return context.report(kernel, "binds " + std::to_string(body.num_parameters()) + " names to " +
-                                      std::to_string(kernel.num_operands()) + " operands");
+    return context.report(kernel, "binds " + counted(body.num_parameters(), "name") + " to " +
+                                      counted(kernel.num_operands(), "operand"));
   for (int i = 0; i < kernel.num_operands(); ++i)
     if (!(body.parameter(i).type() == kernel.operand(i).type()))
       context.report(kernel, "operand " + std::to_string(i) + " is " +
@@ -174,9 +175,8 @@ void check_yield(VerifierContext& context, const Op& kernel) {
   const Op* yield = kernel.body()->terminator();
   if (!yield) return;  // found with the terminators
   if (yield->num_operands() != kernel.num_results())
-    return context.report(kernel, "yields " + std::to_string(yield->num_operands()) +
-                                      " values for " + std::to_string(kernel.num_results()) +
-                                      " results");
+    return context.report(kernel, "yields " + counted(yield->num_operands(), "value") + " for " +
+                                      counted(kernel.num_results(), "result"));
   for (int i = 0; i < yield->num_operands(); ++i) {
     Value value = yield->operand(i);
     if (!(value.type() == kernel.result(i).type()))
@@ -238,8 +238,8 @@ void verify_places(VerifierContext& context) {
     if (!places || !places->is<AttrList>()) continue;
     const AttrList& list = places->as<AttrList>();
     if (list.size() != static_cast<size_t>(op.num_results()))
-      context.report(op, "has " + std::to_string(list.size()) + " places for " +
-                             std::to_string(op.num_results()) + " results");
+      context.report(op, "has " + counted(list.size(), "place") + " for " +
+                             counted(op.num_results(), "result"));
     std::optional<InPlaceRule> rule;
     for (size_t i = 0; i < list.size(); ++i) {
       const Attr& place = list[i];

@@ -69,8 +69,8 @@ std::string unfit_place(VerifierContext& context, const Attr& place, const Type&
     if (offset < 0 || offset % kAligned)
       return "place " + std::to_string(offset) + " is no multiple of " + std::to_string(kAligned);
     if (offset > arena || type.bytes() > arena - offset)
-      return "place " + std::to_string(offset) + " of " + std::to_string(type.bytes()) +
-             " bytes lies outside the arena of " + std::to_string(arena);
+      return "place " + std::to_string(offset) + " of " + counted(type.bytes(), "byte") +
+             " lies outside the arena of " + std::to_string(arena);
     return "";
   }
   if (place.is<ValueRef>()) {
@@ -87,7 +87,7 @@ std::string unfit_place(VerifierContext& context, const Attr& place, const Type&
   std::optional<int64_t> number = result_number(name);
   if (!number || *number >= function.num_results())
     return "there is no place @" + name + "; @" + function.name() + " has " +
-           std::to_string(function.num_results()) + " results";
+           counted(function.num_results(), "result");
   std::vector<Value> results = function.results();
   if (static_cast<size_t>(*number) >= results.size()) return "";  // found with the updates
   Type result = results[static_cast<size_t>(*number)].type();

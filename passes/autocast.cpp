@@ -4,11 +4,13 @@
 //
 // clang-format off
 //   before, {policy = "mixed_float16"}                 after
-//     %h = matmul %x, %w : (f32, f32) -> f32             %0 = cast %x {reason = "...", word = 1} : f32 -> f16
+//     %h = matmul %x, %w : f32                           %0 = cast %x {reason = "...", word = 1} : f32 -> f16
 //     %y = relu %h : f32                                 %1 = cast %w {reason = "...", word = 2} : f32 -> f16
-//     %z = matmul %y, %v : ...                           %h = matmul %0, %1 {acc = f32, word = 3} : f16
-//                                                        %y = relu %h : f16
-//                                                        ...
+//     %z = matmul %y, %v : f32                           %h = matmul %0, %1 {acc = f32, word = 3} : f16
+//     return %z                                          %y = relu %h : f16
+//                                                        %2 = cast %v {reason = "...", word = 4} : f32 -> f16
+//                                                        %z = matmul %y, %2 {acc = f32, word = 5} : f16 -> f32
+//                                                        return %z
 //
 // Rules, from the class letters of the op table (ir/ops.def):
 //   narrow  operands in the compute type; result in the compute type, or f32 straight from the accumulator when
@@ -291,7 +293,8 @@ bool autocast(Module& module, PassContext& context) {
   for (const auto& function : module.functions()) {
     for (const Op& op : function->body())
       if (std::string region = op.attrs().get_string("policy"); !region.empty())
-        policy_by_name(region);  // an unknown one is an error also where nothing is cast
+        policy_by_name(region,
+                       op.origin().location);  // an unknown one is an error also where nothing is cast
     if (policy) Caster(*function, *policy, context).run();
     for (Op& op : function->body()) op.attrs().erase("grad_of");
     number_words(*function);

@@ -24,29 +24,17 @@
 
 namespace mezzo::passes {
 
-namespace {
-
-const ir::Attr& attr_or_default(const Composite& composite, std::string_view name) {
-  if (const ir::Attr* attr = composite.attrs.find(name)) return *attr;
-  const ir::AttrInfo* info = ir::op_info(composite.kind).attribute(name);
-  MEZZO_CHECK(info && info->fallback, std::string(ir::to_string(composite.kind)) +
-                                          " has no attribute '" + std::string(name) + "'");
-  return *info->fallback;
-}
-
-}  // namespace
-
 int64_t Composite::int_attr(std::string_view name) const {
-  return attr_or_default(*this, name).as<int64_t>();
+  return attr_or_default(kind, attrs, name).as<int64_t>();
 }
 double Composite::float_attr(std::string_view name) const {
-  return attr_or_default(*this, name).as<double>();
+  return attr_or_default(kind, attrs, name).as<double>();
 }
 bool Composite::bool_attr(std::string_view name) const {
-  return attr_or_default(*this, name).as<bool>();
+  return attr_or_default(kind, attrs, name).as<bool>();
 }
 std::string Composite::string_attr(std::string_view name) const {
-  return attr_or_default(*this, name).as<std::string>();
+  return attr_or_default(kind, attrs, name).as<std::string>();
 }
 
 std::vector<ir::Value> decompose_composite(const Composite& composite, ir::Builder& builder) {

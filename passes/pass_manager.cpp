@@ -200,11 +200,15 @@ void Run::check(size_t index, bool said_changed, const ir::Digest& before) {
   }
 }
 
-/// An error after a pass that `skip=` left out may be its doing: says that it was left out.
+/// An error after a pass of this pipeline that `skip=` left out may be its doing: says that it was
+/// left out.
 void Run::blame_skip(const UserError& error) const {
   std::string left_out;
-  for (const std::string& pass : options_.debug.skip)
-    left_out += (left_out.empty() ? "skip=" : ",skip=") + pass;
+  for (const std::string& pass : options_.debug.skip) {
+    const bool here = std::ranges::any_of(
+        pipeline_, [&](const PipelineStep& step) { return pass == step.pass->name; });
+    if (here) left_out += (left_out.empty() ? "skip=" : ",skip=") + pass;
+  }
   if (left_out.empty()) throw error;
   throw UserError(
       error.location(), error.message(),
@@ -260,6 +264,12 @@ size_t Run::first_breaking_step() const {
 }
 
 PipelineReport Run::run() {
+  if (options_.debug.stop_after && static_cast<size_t>(*options_.debug.stop_after) > limit_)
+    throw UserError(
+        {},
+        fmt::format("MEZZO_DEBUG: 'stop-after={}' is past the end: the pipeline has {}",
+                    *options_.debug.stop_after, ir::counted(pipeline_.size(), "pass", "passes")),
+        pipeline_.empty() ? "" : "it is '" + print_pipeline(pipeline_) + "'");
   Pipeline wanted;
   for (size_t i = 0; i < limit_; ++i)
     if (!skipped(pipeline_[i])) wanted.push_back(pipeline_[i]);
@@ -301,7 +311,8 @@ std::string print_times(const PipelineReport& report) {
     out += fmt::format("{:9.3f} ms  {}, {}\n", step.milliseconds, step.pass->name, word);
     sum += step.milliseconds;
   }
-  return out + fmt::format("{:9.3f} ms  {} passes\n", sum, report.steps.size());
+  return out +
+         fmt::format("{:9.3f} ms  {}\n", sum, ir::counted(report.steps.size(), "pass", "passes"));
 }
 
 }  // namespace mezzo::passes

@@ -139,6 +139,11 @@ void set_option(Pipeline& pipeline, std::string_view pass, std::string_view key,
     step.if_policy_scales = false;
     found = true;
   }
+  if (!found && pipeline.empty())
+    throw UserError({},
+                    "option '" + std::string(key) + "' has no pass to go to: there are no passes",
+                    "`--pipeline=train` and `--pipeline=infer` have '" + std::string(pass) +
+                        "', --passes takes a list");
   if (!found)
     throw UserError({},
                     "option '" + std::string(key) + "' has no pass to go to: '" +
@@ -152,6 +157,7 @@ void set_policy(Pipeline& pipeline, const std::string& policy) {
     std::erase_if(pipeline, [](const PipelineStep& step) { return step.if_policy_scales; });
 }
 void set_rounding(Pipeline& pipeline, const std::string& rounding) {
+  check_rounding(rounding);
   set_option(pipeline, "round-mode", "mode", rounding);
 }
 void set_target(Pipeline& pipeline, const std::string& target) {
@@ -164,14 +170,19 @@ void check_stages(const Pipeline& pipeline, ir::Stage start) {
   for (const PipelineStep& step : pipeline) {
     const PassInfo& pass = *step.pass;
     if (stage > pass.latest) {
+      const bool twice = std::any_of(pipeline.data(), &step,
+                                     [&](const PipelineStep& each) { return each.pass == &pass; });
       std::string from =
           giver ? std::string("'") + giver->name + "' gives stage " : "it has stage ";
+      std::string hint = std::string("the module is past '") + pass.name + "'; leave it out";
+      if (giver) hint = std::string("move '") + pass.name + "' before '" + giver->name + "'";
+      if (twice)
+        hint = std::string("'") + pass.name + "' is listed twice; leave the second one out";
       throw UserError({},
                       std::string("the pipeline does not fit together: '") + pass.name +
                           "' accepts a module up to stage " + to_string(pass.latest) + ", but " +
                           from + to_string(stage),
-                      giver ? std::string("move '") + pass.name + "' before '" + giver->name + "'"
-                            : std::string("the module is past '") + pass.name + "'; leave it out");
+                      hint);
     }
     if (pass.gives && *pass.gives > stage) {
       stage = *pass.gives;

@@ -159,6 +159,11 @@ Plan plan_kernel(const Op& kernel, const Target& target) {
 }  // namespace
 
 bool plan_kernels(Module& module, PassContext& context) {
+  if (module.stage() < Stage::Fused)
+    throw UserError({},
+                    std::string("plan-kernels: there are no kernels yet, the module has stage ") +
+                        ir::to_string(module.stage()),
+                    "move 'plan-kernels' after 'fuse'");
   bool changed = false;
   for (const auto& function : module.functions())
     for (Op& op : function->body()) {

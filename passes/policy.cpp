@@ -31,14 +31,23 @@ const std::vector<std::string>& policy_names() {
   return names;
 }
 
-PrecisionPolicy policy_by_name(std::string_view name) {
+PrecisionPolicy policy_by_name(std::string_view name, ir::Location location) {
   for (const PrecisionPolicy& policy : policies())
     if (policy.name == name) return policy;
   std::string known;
   for (const std::string& each : policy_names()) known += (known.empty() ? "" : ", ") + each;
   throw UserError(
-      {}, "unknown policy '" + std::string(name) + "'" + ir::did_you_mean(name, policy_names()),
+      location,
+      "unknown policy '" + std::string(name) + "'" + ir::did_you_mean(name, policy_names()),
       "known policies: " + known);
+}
+
+void check_rounding(std::string_view rounding, ir::Location location) {
+  if (rounding == "excess" || rounding == "as-written") return;
+  throw UserError(location,
+                  "unknown rounding '" + std::string(rounding) + "'" +
+                      ir::did_you_mean(rounding, {"excess", "as-written"}),
+                  "the rounding modes are excess and as-written");
 }
 
 bool can_overflow(DType from, DType to) {

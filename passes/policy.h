@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Precision policies by name: which type the operands of narrow ops (matmul, conv, attention,
 // recurrent) have. Accumulators, wide ops, parameters and outputs are f32 under every policy;
-// parameters of the pure policies are declared in 16 bits by whoever makes the module.
+// parameters of the pure policies are declared in 16 bits by whoever makes the module. And the
+// names of the rounding modes.
 #pragma once
 
 #include <mezzo/ir/dtype.h>
+#include <mezzo/ir/location.h>
 
 #include <string>
 #include <string_view>
@@ -22,9 +24,12 @@ struct PrecisionPolicy {
 };
 
 /// `float32`, `mixed_float16`, `mixed_bfloat16`, `float16`, `bfloat16`; throws UserError naming the
-/// known ones.
-PrecisionPolicy policy_by_name(std::string_view name);
+/// known ones, at `location`.
+PrecisionPolicy policy_by_name(std::string_view name, ir::Location location = {});
 const std::vector<std::string>& policy_names();
+/// Throws UserError, naming the known ones, for a rounding mode other than `excess` and
+/// `as-written`.
+void check_rounding(std::string_view rounding, ir::Location location = {});
 /// A cast of a finite value of type `from` to `to` can give an infinity.
 bool can_overflow(ir::DType from, ir::DType to);
 

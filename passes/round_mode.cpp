@@ -237,9 +237,7 @@ class Widener {
 
 bool round_mode(Module& module, PassContext& context) {
   std::string mode = context.options.get_string("mode", "excess");
-  if (mode != "excess" && mode != "as-written")
-    throw UserError({},
-                    "round-mode: mode must be \"excess\" or \"as-written\", not \"" + mode + "\"");
+  check_rounding(mode);
   if (module.attrs().has("rounding")) {
     std::string recorded = module.attrs().get_string("rounding");
     if (recorded != mode && context.options.has("mode"))

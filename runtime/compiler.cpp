@@ -150,7 +150,10 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   CompileReport& out = report ? *report : own;
   out = {};
   ir::DebugOptions debug = options.debug;
-  if (debug == ir::DebugOptions()) debug = ir::debug_options_from_environment(passes::pass_names());
+  if (debug == ir::DebugOptions()) {
+    debug = ir::debug_options_from_environment(passes::pass_names());
+    debug.check_served();
+  }
   debug.to = dump_folder(debug.to);
 
   warn_of_words(debug);
@@ -209,8 +212,8 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   out.timings.push_back({"executable", milliseconds_since(binding)});
   out.milliseconds = milliseconds_since(start);
   if (debug.dumps("plan")) {
-    std::string text =
-        fmt::format("// plan of @{}, arena {} bytes\n", function, executable->arena_bytes());
+    std::string text = fmt::format("// plan of @{}, arena {}\n", function,
+                                   ir::counted(executable->arena_bytes(), "byte"));
     for (const std::string& line : executable->launch_lines()) text += "// " + line + "\n";
     write_dump(debug, function + ".plan.txt", text);
   }

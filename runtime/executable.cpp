@@ -130,12 +130,13 @@ void Executable::State::prepare(std::vector<std::shared_ptr<const LoadedKernel>>
 
 void Executable::State::check(std::span<void* const> new_parameters,
                               std::span<void* const> new_results) const {
-  MEZZO_CHECK(static_cast<int>(new_parameters.size()) == function.num_parameters(),
-              fmt::format("@{} takes {} parameters, not {}", function.name(),
-                          function.num_parameters(), new_parameters.size()));
+  MEZZO_CHECK(
+      static_cast<int>(new_parameters.size()) == function.num_parameters(),
+      fmt::format("@{} takes {}, not {}", function.name(),
+                  ir::counted(function.num_parameters(), "parameter"), new_parameters.size()));
   MEZZO_CHECK(static_cast<int>(new_results.size()) == function.num_results(),
-              fmt::format("@{} gives {} results, not {}", function.name(), function.num_results(),
-                          new_results.size()));
+              fmt::format("@{} gives {}, not {}", function.name(),
+                          ir::counted(function.num_results(), "result"), new_results.size()));
   for (int i = 0; i < function.num_parameters(); ++i)
     MEZZO_CHECK(new_parameters[static_cast<size_t>(i)] || function.parameter(i).type().bytes() == 0,
                 fmt::format("parameter {} (%{}) of @{} has no memory", i,
@@ -213,8 +214,8 @@ void Executable::State::logged_launch(const RunStep& step) {
   launch(step);
   std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
   const Bound& each = bound[static_cast<size_t>(step.kernel)];
-  log_info(fmt::format("launch {}, {:.1f} us on {} thread{}", launch_text(*step.op, *each.kernel),
-                       took.count(), each.threads, each.threads == 1 ? "" : "s"));
+  log_info(fmt::format("launch {}, {:.1f} us on {}", launch_text(*step.op, *each.kernel),
+                       took.count(), ir::counted(each.threads, "thread")));
 }
 
 /// A clear word proves that the elements are finite. A set one does not prove the contrary, since

@@ -66,10 +66,10 @@ std::vector<std::byte> decompressed(const std::filesystem::path& path,
       inflateReset(&stream);
     } else if (code == Z_BUF_ERROR ||
                (code == Z_OK && read == from.size() && stream.avail_out > 0)) {
-      fail(path, "truncated gzip data: the file ends after " + std::to_string(from.size()) +
-                     " bytes, which give " + std::to_string(written) + " bytes and no end mark");
+      fail(path, "truncated gzip data: the file ends after " + ir::counted(from.size(), "byte") +
+                     ", which give " + ir::counted(written, "byte") + " and no end mark");
     } else if (code != Z_OK) {
-      fail(path, "damaged gzip data after " + std::to_string(written) + " decompressed bytes: " +
+      fail(path, "damaged gzip data after " + ir::counted(written, "decompressed byte") + ": " +
                      (stream.msg != nullptr ? stream.msg : "zlib code " + std::to_string(code)));
     }
   }
@@ -123,10 +123,10 @@ HostArray read_idx(const std::filesystem::path& path) {
   const auto rank = static_cast<size_t>(at(3));
   const size_t start = 4 + 4 * rank;
   if (rank > static_cast<size_t>(ir::kMaxRank))
-    fail(path, "idx file with " + std::to_string(rank) + " axes, the most is " +
+    fail(path, "idx file with " + ir::counted(rank, "axis", "axes") + ", the most is " +
                    std::to_string(ir::kMaxRank));
   if (bytes.size() < start)
-    fail(path, "truncated idx file: its header has " + std::to_string(start) + " bytes, found " +
+    fail(path, "truncated idx file: its header has " + ir::counted(start, "byte") + ", found " +
                    std::to_string(bytes.size()));
   std::vector<int64_t> dims(rank);
   for (size_t axis = 0; axis < rank; ++axis)
@@ -146,7 +146,7 @@ HostArray read_idx(const std::filesystem::path& path) {
     const bool truncated = found / size < elements;
     fail(path, std::string(truncated ? "truncated idx file" : "too long an idx file") +
                    ": header says " + (rank == 0 ? "a scalar" : ir::to_string(shape)) + " = " +
-                   std::to_string(elements * size) + " bytes, found " + std::to_string(found));
+                   ir::counted(elements * size, "byte") + ", found " + std::to_string(found));
   }
   HostArray array;
   array.type = {code->dtype, shape};

@@ -23,9 +23,9 @@ int64_t physical_memory() {
 
 void fail_out_of_memory(const std::string& what, double bytes) {
   throw DeviceError(fmt::format(
-      "out of memory: {} needs {}, this machine has {}\nnote: smaller shapes or a smaller "
+      "out of memory: {} for {}, this machine has {}\nnote: smaller shapes or a smaller "
       "batch need less",
-      what, gibibytes(bytes), gibibytes(static_cast<double>(physical_memory()))));
+      gibibytes(bytes), what, gibibytes(static_cast<double>(physical_memory()))));
 }
 
 }  // namespace mezzo::runtime

@@ -10,7 +10,7 @@ namespace mezzo::runtime {
 /// Bytes of memory of this machine.
 int64_t physical_memory();
 
-/// Throws DeviceError `out of memory: WHAT needs 335.3 GiB, this machine has 15.6 GiB`.
+/// Throws DeviceError `out of memory: 335.3 GiB for WHAT, this machine has 15.6 GiB`.
 [[noreturn]] void fail_out_of_memory(const std::string& what, double bytes);
 
 }  // namespace mezzo::runtime

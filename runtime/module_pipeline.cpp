@@ -64,11 +64,7 @@ void apply_policy(passes::Pipeline& pipeline, const ir::Module& module, const st
 
 void apply_rounding(passes::Pipeline& pipeline, const ir::Module& module, Engine engine,
                     const std::string& rounding) {
-  if (!rounding.empty() && rounding != "excess" && rounding != "as-written")
-    throw UserError({},
-                    fmt::format("unknown rounding '{}'{}", rounding,
-                                ir::did_you_mean(rounding, {"excess", "as-written"})),
-                    "roundings are excess and as-written");
+  if (!rounding.empty()) passes::check_rounding(rounding);
   if (module.attrs().has("rounding")) {
     const std::string recorded = module.attrs().get_string("rounding");
     if (rounding.empty() || rounding == recorded) return;

@@ -196,12 +196,12 @@ HostArray read_npy(const std::filesystem::path& path) {
   const auto fail = [&file](const std::string& what) { throw UserError({}, file + ": " + what); };
 
   if (!text.starts_with(kMagic))
-    fail("not a .npy file: it does not start with \\x93NUMPY (" + std::to_string(bytes.size()) +
-         " bytes)");
+    fail("not a .npy file: it does not start with \\x93NUMPY (" +
+         ir::counted(bytes.size(), "byte") + ")");
   const size_t length_size = text.size() > 6 && text[6] == 1 ? 2 : 4;
   const size_t start = kMagic.size() + 2 + length_size;
   if (bytes.size() < start)
-    fail("truncated .npy file: expected at least " + std::to_string(start) + " bytes, found " +
+    fail("truncated .npy file: expected at least " + ir::counted(start, "byte") + ", found " +
          std::to_string(bytes.size()));
   const int version = std::to_integer<int>(bytes[6]);
   if (version < 1 || version > 3)
@@ -210,7 +210,7 @@ HostArray read_npy(const std::filesystem::path& path) {
   for (size_t i = length_size; i-- > 0;)
     length = length << 8 | std::to_integer<size_t>(bytes[8 + i]);
   if (bytes.size() - start < length)
-    fail("truncated .npy file: its header has " + std::to_string(length) + " bytes, found " +
+    fail("truncated .npy file: its header has " + ir::counted(length, "byte") + ", found " +
          std::to_string(bytes.size() - start));
 
   const Header header(text.substr(start, length), file);
@@ -219,7 +219,7 @@ HostArray read_npy(const std::filesystem::path& path) {
   if (found != type.bytes())
     fail((found < type.bytes() ? "truncated .npy file: " : "too long a .npy file: ") +
          std::string("the header says ") + ir::to_string(type) + " = " +
-         std::to_string(type.bytes()) + " bytes, found " + std::to_string(found));
+         ir::counted(type.bytes(), "byte") + ", found " + std::to_string(found));
 
   bytes.erase(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(start + length));
   if (header.big_endian()) swap_elements(bytes, static_cast<size_t>(ir::byte_size(type.dtype)));

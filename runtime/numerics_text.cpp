@@ -2,6 +2,7 @@
 #include <mezzo/runtime/numerics_text.h>
 
 #include <mezzo/ir/flags.h>
+#include <mezzo/ir/interpreter_tensor.h>
 #include <mezzo/ir/verdict.h>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace mezzo::runtime {
 
@@ -42,16 +44,25 @@ std::string role_name(ir::Role role) {
 std::string result_line(const ir::Function& function, int index, const HostArray& array) {
   double low = std::numeric_limits<double>::infinity(), high = -low, sum = 0;
   int64_t finite = 0, nans = 0, infinities = 0, zeros = 0;
-  for (int64_t i = 0; i < array.type.elements(); ++i) {
-    const double value = array.as_double(i);
-    nans += std::isnan(value);
-    infinities += std::isinf(value);
-    zeros += value == 0;
-    if (!std::isfinite(value)) continue;
-    ++finite;
-    low = std::min(low, value);
-    high = std::max(high, value);
-    sum += value;
+  // In blocks that are converted at once: an array may be most of the memory there is.
+  constexpr int64_t kBlock = 4096;
+  const int64_t elements = array.type.elements(), size = ir::byte_size(array.type.dtype);
+  for (int64_t first = 0; first < elements; first += kBlock) {
+    const ir::Type type(array.type.dtype, {std::min(kBlock, elements - first)});
+    const ir::InterpreterTensor block = ir::from_bytes(
+        type, std::span(array.bytes)
+                  .subspan(static_cast<size_t>(first * size), static_cast<size_t>(type.bytes())));
+    for (int64_t i = 0; i < block.elements(); ++i) {
+      const double value = block.number(i);
+      nans += std::isnan(value);
+      infinities += std::isinf(value);
+      zeros += value == 0;
+      if (!std::isfinite(value)) continue;
+      ++finite;
+      low = std::min(low, value);
+      high = std::max(high, value);
+      sum += value;
+    }
   }
   std::string range = "min - max - mean -";
   if (finite > 0)

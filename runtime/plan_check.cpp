@@ -48,8 +48,8 @@ std::string unfit_product(const ir::Op& kernel, const ir::Target& target) {
   if (plan.kc % unit != 0)
     return fmt::format("'kc' must be a multiple of {}, not {}", unit, plan.kc);
   if (spec.k_blocks() * plan.kc < spec.k)
-    return fmt::format("{} blocks of {} steps do not cover k = {}", spec.k_blocks(), plan.kc,
-                       spec.k);
+    return fmt::format("{} of {} do not cover k = {}", ir::counted(spec.k_blocks(), "block"),
+                       ir::counted(plan.kc, "step"), spec.k);
   const bool narrow = spec.a_type == ir::DType::BF16 && spec.b_type == ir::DType::BF16;
   if (spec.bf16_pairs && !(narrow && target.avx512bf16))
     return "'pairs' needs operands of bf16 and a processor with AVX512-BF16";

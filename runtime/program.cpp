@@ -38,9 +38,11 @@ class InterpretedProgram : public Program {
                      const CompileOptions& options)
       : module_(std::move(module)) {
     passes::ManagerOptions manager;
-    manager.debug = options.debug == ir::DebugOptions()
-                        ? ir::debug_options_from_environment(passes::pass_names())
-                        : options.debug;
+    manager.debug = options.debug;
+    if (options.debug == ir::DebugOptions()) {
+      manager.debug = ir::debug_options_from_environment(passes::pass_names());
+      manager.debug.check_served();
+    }
     manager.debug.to = dump_folder(manager.debug.to);
     numerics_ = manager.debug.numerics;
     passes::check_valid(*module_);

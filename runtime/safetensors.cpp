@@ -85,8 +85,8 @@ class Reader {
           "not a safetensors file: it starts with a header length of {}, the most is {}", length,
           kMaxHeader));
     if (length > rest)
-      fail(fmt::format("truncated safetensors file: its header has {} bytes, found {}", length,
-                       rest));
+      fail(fmt::format("truncated safetensors file: its header has {}, found {}",
+                       ir::counted(length, "byte"), rest));
     data_ = sizeof length + length;
     const char* text = reinterpret_cast<const char*>(bytes_.data()) + sizeof length;
     std::set<std::string> names;
@@ -154,8 +154,9 @@ class Reader {
       fail("'" + name + "': " + error.message());
     }
     if (out.end - out.begin != static_cast<uint64_t>(out.type.bytes()))
-      fail(fmt::format("'{}' is {} = {} bytes, but its data_offsets {} hold {}", name,
-                       to_string(out.type), out.type.bytes(), offsets.dump(), out.end - out.begin));
+      fail(fmt::format("'{}' is {} = {}, but its data_offsets {} hold {}", name,
+                       to_string(out.type), ir::counted(out.type.bytes(), "byte"), offsets.dump(),
+                       out.end - out.begin));
     return out;
   }
 
@@ -172,8 +173,9 @@ class Reader {
       end = each.end;
     }
     if (end != data_bytes())
-      fail(fmt::format("{} safetensors file: the header says {} bytes of data, found {}",
-                       end > data_bytes() ? "truncated" : "too long a", end, data_bytes()));
+      fail(fmt::format("{} safetensors file: the header says {} of data, found {}",
+                       end > data_bytes() ? "truncated" : "too long a", ir::counted(end, "byte"),
+                       data_bytes()));
   }
 
   HostArray array(const Entry& entry) const {

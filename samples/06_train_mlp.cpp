@@ -3,10 +3,7 @@
 // beside it the same network in f32 from the same weights and in the same order of samples. The
 // last line is one JSON object.
 //
-//   06_train_mlp [--epochs=10] [--policy=mixed_float16] [--seed=1] [--initial-scale=32768]
-//                [--device=cpu|interp] [--quick]
-//
-// --quick: 1280 training and 512 test images, at most 2 epochs.
+// `06_train_mlp --help` says how it is called.
 #include <mezzo/mezzo.h>
 #include <mezzo/runtime/compiler.h>
 
@@ -31,6 +28,18 @@ struct Mlp : nn::Module {
 
   Tensor operator()(Tensor x) { return out(relu(hidden3(relu(hidden2(relu(hidden1(x))))))); }
 };
+
+constexpr const char* kUsage =
+    R"(usage: 06_train_mlp [--epochs=N] [--policy=P] [--seed=S] [--initial-scale=S] [--device=D]
+                    [--quick]
+Trains a network on Fashion-MNIST under a precision policy, and beside it in f32.
+  --epochs=N          passes over the training images (10)
+  --policy=P          float32, mixed_float16, mixed_bfloat16, float16 or bfloat16 (mixed_float16)
+  --seed=S            of the first weights and of the order of images (1)
+  --initial-scale=S   first loss scale (32768)
+  --device=D          cpu or interp (cpu)
+  --quick             1280 training and 512 test images, at most 2 epochs
+)";
 
 struct Options {
   int64_t epochs = 10;
@@ -70,9 +79,8 @@ Options parse(int argc, char** argv) {
     } else if (argument == "--quick") {
       options.quick = true;
     } else {
-      throw UserError(
-          {}, fmt::format("unknown option '{}'", argument),
-          "--epochs=N --policy=P --seed=S --initial-scale=S --device=cpu|interp --quick");
+      throw UserError({}, fmt::format("unknown option '{}'", argument),
+                      "`06_train_mlp --help` lists what it takes");
     }
   }
   if (options.epochs < 1) throw UserError({}, "--epochs must be at least 1");
@@ -103,10 +111,10 @@ Trained train(const data::Split& data, const Options& options, Policy policy) {
   trainer.compile(data.train);
   const runtime::CompileReport& report = trainer.compile_report();
   fmt::print(
-      "\n{}\n{}{} ops in {} kernels, {} casts kept; compiled in {:.0f} ms ({} new, {} from "
-      "disk, {} from memory)\n",
-      policy.name(), trainer.summary(), report.ops, report.kernels, report.casts,
-      report.milliseconds, report.compiled, report.disk_hits, report.memory_hits);
+      "\n{}\n{}{} in {}, {} kept; compiled in {:.0f} ms ({} new, {} from disk, {} from memory)\n",
+      policy.name(), trainer.summary(), ir::counted(report.ops, "op"),
+      ir::counted(report.kernels, "kernel"), ir::counted(report.casts, "cast"), report.milliseconds,
+      report.compiled, report.disk_hits, report.memory_hits);
   auto start = std::chrono::steady_clock::now();
   trainer.fit(
       data.train,
@@ -132,6 +140,11 @@ std::string with_interval(const Trained& trained, int64_t count) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view(argv[i]) == "--help" || std::string_view(argv[i]) == "-h") {
+      std::fputs(kUsage, stdout);
+      return 0;
+    }
   Options options = parse(argc, argv);
   data::Split data = data::fashion_mnist();
   if (options.quick) {

@@ -9,6 +9,7 @@
 #include <mezzo/ir/plan.h>
 #include <mezzo/ir/target.h>
 #include <mezzo/passes/pass_manager.h>
+#include <mezzo/runtime/module_pipeline.h>
 #include <mezzo/runtime/tool/commands.h>
 #include <mezzo/runtime/tool/program.h>
 
@@ -16,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 
@@ -77,15 +79,29 @@ void dump(const Job& job, const char* word, const std::string& file, const std::
     write_text((make_folder(job.debug.to) / (job.target.name + "-" + file)).string(), text);
 }
 
+/// Files of a kernel are named as it is in the module.
+std::string file_of(const ir::Op& kernel) {
+  return kernel.function()->name() + "." + kernel.kernel_name();
+}
+
+/// The symbol of a kernel, a name in C.
+std::string symbol_of(const ir::Op& kernel) {
+  std::string symbol = file_of(kernel);
+  for (char& c : symbol)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return symbol;
+}
+
 ordered_json compile_kernel(const codegen::CudaSource& kernel, const ir::Op& op, const Job& job) {
   const std::string program = codegen::cuda_program(std::span(&kernel, 1));
-  const fs::path base = job.folder / kernel.entry;
+  const std::string file = file_of(op);
+  const fs::path base = job.folder / file;
   // The source is there to be read when the compiler refuses it.
   write_text(base.string() + ".cu", program);
-  dump(job, "cuda", kernel.entry + ".cu", program);
+  dump(job, "cuda", file + ".cu", program);
   const codegen::CudaBinary binary = codegen::compile_cuda(program, job.target.name, kernel.entry);
   write_text(base.string() + ".ptx", binary.ptx);
-  dump(job, "ptx", kernel.entry + ".ptx", binary.ptx);
+  dump(job, "ptx", file + ".ptx", binary.ptx);
   write_text(base.string() + ".cubin", binary.cubin);
   const codegen::KernelResources resources =
       binary.kernels.empty() ? codegen::KernelResources{} : binary.kernels.front();
@@ -104,6 +120,8 @@ ordered_json compile_kernel(const codegen::CudaSource& kernel, const ir::Op& op,
 size_t build_for(const Job& job, const BuildArguments& arguments) {
   std::unique_ptr<ir::Module> module = read_module(arguments.file, ResourceUse::Optional);
   module->attrs().erase("pipeline");  // of a reproducer: what `opt` is to do
+  if (!arguments.function.empty())
+    runtime::keep_only(*module, runtime::find_function(*module, arguments.function));
   plan(*module, job, arguments.policy);
   const int version = codegen::nvrtc_version();
   make_folder(job.folder);
@@ -112,15 +130,15 @@ size_t build_for(const Job& job, const BuildArguments& arguments) {
     for (ir::Op& op : function->body()) {
       if (op.kind() != ir::OpKind::Kernel) continue;
       if (codegen::can_emit_cuda(op)) {
-        const std::string name = fmt::format("k{}", kernels.size());
-        kernels.push_back(compile_kernel(codegen::emit_cuda_kernel(op, job.target, name), op, job));
+        kernels.push_back(
+            compile_kernel(codegen::emit_cuda_kernel(op, job.target, symbol_of(op)), op, job));
         continue;
       }
       const std::string family = ir::to_string(ir::family_of(op));
       missing.push_back(
           {{"kernel", op.kernel_name()}, {"function", function->name()}, {"family", family}});
-      std::fprintf(stderr, "warning: not supported yet: kernel @%s of family %s\n",
-                   op.kernel_name().c_str(), family.c_str());
+      std::fprintf(stderr, "warning: not supported yet: kernel @%s of @%s, family %s\n",
+                   op.kernel_name().c_str(), function->name().c_str(), family.c_str());
     }
   const ordered_json manifest = {
       {"target", job.target.name},
@@ -128,8 +146,9 @@ size_t build_for(const Job& job, const BuildArguments& arguments) {
       {"kernels", kernels},
       {"not_supported", missing}};
   write_text((job.folder / "manifest.json").string(), manifest.dump(2) + "\n");
-  std::printf("%zu kernels for %s in %s, %zu not supported yet\n", kernels.size(),
-              job.target.name.c_str(), job.folder.c_str(), missing.size());
+  std::printf("%s for %s in %s, %zu not supported yet\n",
+              ir::counted(kernels.size(), "kernel").c_str(), job.target.name.c_str(),
+              job.folder.c_str(), missing.size());
   return missing.size();
 }
 

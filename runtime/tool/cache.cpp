@@ -6,8 +6,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <sstream>
+#include <string>
 #include <system_error>
+#include <vector>
 
 namespace mezzo::tool {
 
@@ -28,6 +32,33 @@ runtime::DiskCache open_cache() {
   return runtime::DiskCache(folder);
 }
 
+/// What an entry was made for: its ops and what they give, from the kernel's text at the end of its
+/// manifest. Empty where there is none.
+std::string ops_of(const std::string& manifest) {
+  std::istringstream lines(manifest);
+  std::string line, head;
+  while (std::getline(lines, line) && line.find(" = kernel @") == std::string::npos) {
+  }
+  head = line;
+  std::vector<std::string> ops;
+  while (std::getline(lines, line)) {
+    const size_t equals = line.find(" = ");
+    if (equals == std::string::npos) continue;
+    const std::string rest = line.substr(equals + 3), name = rest.substr(0, rest.find(' '));
+    if (std::find(ops.begin(), ops.end(), name) == ops.end()) ops.push_back(name);
+  }
+  if (ops.empty()) return "";
+  constexpr size_t kMost = 8;
+  const size_t more = ops.size() - std::min(ops.size(), kMost);
+  ops.resize(ops.size() - more);
+  std::string text = fmt::format(": {}", fmt::join(ops, ", "));
+  if (more > 0) text += fmt::format(" and {} more", more);
+  // `... : (tensor<4xf32>) -> tensor<f32> {`, or the one type of operands and result.
+  size_t types = head.rfind(" -> ");
+  types = types == std::string::npos ? head.rfind(" : ") + 3 : types + 4;
+  return text + " -> " + head.substr(types, head.rfind(" {") - types);
+}
+
 }  // namespace
 
 int cache_list() {
@@ -37,17 +68,18 @@ int cache_list() {
   std::vector<runtime::DiskCache::Entry> entries = cache.entries();
   for (const runtime::DiskCache::Entry& entry : entries) {
     bytes += entry.bytes;
-    fmt::print("{} {:8} B  {}\n", entry.key, entry.bytes,
-               entry.manifest.substr(0, entry.manifest.find('\n')));
+    fmt::print("{} {:8} B  {}{}\n", entry.key, entry.bytes,
+               entry.manifest.substr(0, entry.manifest.find('\n')), ops_of(entry.manifest));
   }
-  fmt::print("{} kernels, {} bytes in {}\n", entries.size(), bytes, cache.folder().string());
+  fmt::print("{}, {} in {}\n", ir::counted(entries.size(), "kernel"),
+             ir::counted(static_cast<int64_t>(bytes), "byte"), cache.folder().string());
   return 0;
 }
 
 int cache_clear() {
   debug_options("cache", {});
   runtime::DiskCache cache = open_cache();
-  fmt::print("{} kernels removed from {}\n", cache.clear(), cache.folder().string());
+  fmt::print("{} removed from {}\n", ir::counted(cache.clear(), "kernel"), cache.folder().string());
   return 0;
 }
 

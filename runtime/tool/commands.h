@@ -58,6 +58,8 @@ int run(const RunArguments& arguments);
 
 struct BuildArguments {
   std::string file;
+  /// Empty: all functions.
+  std::string function;
   std::vector<std::string> targets;
   std::string policy;
   /// Folder for sources, PTX, cubins and the manifest.
@@ -84,8 +86,10 @@ int cache_list();
 int cache_clear();
 
 /// What MEZZO_DEBUG asks for; a word about none of `areas` is a warning that `command` does nothing
-/// with it. Throws UserError for unknown words.
-ir::DebugOptions debug_options(const char* command, std::span<const ir::DebugArea> areas);
+/// with it. `dumps` are asked for besides. Throws UserError for unknown words, and for those that
+/// only serve others.
+ir::DebugOptions debug_options(const char* command, std::span<const ir::DebugArea> areas,
+                               const std::vector<std::string>& dumps = {});
 
 enum class ResourceUse : uint8_t {
   Optional,  // a missing file of data is none: the text alone is worked on

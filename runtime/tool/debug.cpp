@@ -7,8 +7,11 @@
 
 namespace mezzo::tool {
 
-ir::DebugOptions debug_options(const char* command, std::span<const ir::DebugArea> areas) {
+ir::DebugOptions debug_options(const char* command, std::span<const ir::DebugArea> areas,
+                               const std::vector<std::string>& dumps) {
   ir::DebugOptions options = ir::debug_options_from_environment(passes::pass_names());
+  options.dump.insert(options.dump.end(), dumps.begin(), dumps.end());
+  options.check_served();
   for (const std::string& word : options.words_outside(areas))
     std::fprintf(stderr, "warning: MEZZO_DEBUG: '%s' shows nothing in `mezzo %s`\n", word.c_str(),
                  command);

@@ -18,12 +18,12 @@ constexpr const char* kTold[] = {"sse4.2",     "avx",      "avx2",     "fma",   
                                  "avx512f",    "avx512bw", "avx512dq", "avx512vl", "avx512bf16",
                                  "avx512fp16", "amx-bf16", "amx-tile"};
 
-void print_cpu(const ir::Target& target) {
+void print_cpu(const ir::Target& target, int threads) {
   std::string features;
   for (const char* feature : kTold)
     if (target.has(feature)) features += std::string(features.empty() ? "" : " ") + feature;
   fmt::print("cpu\n");
-  fmt::print("  threads   {} (MEZZO_THREADS sets another number)\n", runtime::default_threads());
+  fmt::print("  threads   {} (MEZZO_THREADS sets another number)\n", threads);
   fmt::print("  features  {}\n", features);
   fmt::print("  vectors   {} registers of {} bytes, {}\n", target.vector_registers,
              target.vector_bytes, target.fma ? "fused multiply-add" : "no fused multiply-add");
@@ -42,7 +42,8 @@ void print_cpu(const ir::Target& target) {
 
 int devices() {
   debug_options("devices", {});
-  print_cpu(codegen::native_target());
+  const int threads = runtime::default_threads();  // throws before anything is printed
+  print_cpu(codegen::native_target(), threads);
   fmt::print("interp\n  the interpreter: one op after the other, for checking\n");
   fmt::print("cuda\n  not supported yet by this build\n");
   return 0;

@@ -256,9 +256,11 @@ std::string History::explain(const std::string& name) const {
     }
     if (!wanted.empty()) break;
   }
+  const bool bare = std::find(known.begin(), known.end(), "%" + name) != known.end();
   if (wanted.empty())
     throw UserError({},
-                    "--explain: there is no value '" + name + "'" + ir::did_you_mean(name, known),
+                    "--explain: there is no value '" + name + "'" +
+                        (bare ? "; did you mean '%" + name + "'?" : ir::did_you_mean(name, known)),
                     "a name as the module is printed, such as %0, outside of kernels");
   // Where autocast decided; without it, where the types stood from the start.
   const Entry* typed = &entries_.front();

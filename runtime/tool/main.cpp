@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `mezzo` command: reads the command line and calls the subcommand. Exit status: 0 good, 1 the
 // answer is no, 2 bad usage or input (or a fault of ours, which says so).
+#include <mezzo/codegen/llvm/support.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/tool/commands.h>
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -75,7 +77,9 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--func", arguments->function, "the function, where there are several");
   command->add_option("--in", arguments->inputs, "NAME=FILE.npy, once for each parameter");
   command->add_option("--out", arguments->output, "folder for the results, 0.npy, 1.npy ...");
-  command->add_option("--device", arguments->device, "cpu (default), interp or cuda[:N]");
+  command->add_option(
+      "--device", arguments->device,
+      "cpu (default), interp or cuda[:N]; a gradient becomes a training step on all of them");
   command->add_option("--policy", arguments->policy, "precision policy");
   command->add_option("--rounding", arguments->rounding, "as-written or excess");
   command->add_option("--threads", arguments->threads, "threads of the kernels")
@@ -109,6 +113,8 @@ void add_build(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<BuildArguments>();
   command->add_option("FILE", arguments->file, "module text (.mz); - is the standard input")
       ->required();
+  command->add_option("--func", arguments->function,
+                      "one function alone; all are built without it");
   command->add_option("--target", arguments->targets, "machines: sm_80,sm_90")
       ->required()
       ->delimiter(',');
@@ -116,8 +122,11 @@ void add_build(CLI::App& app, Action& action) {
   command
       ->add_option("-o", arguments->output,
                    "folder for sources, PTX, cubins and the manifest; with several targets "
-                   "a folder in it for each")
+                   "a folder in it for each; files are named FUNCTION.KERNEL as in the module")
       ->required();
+  command->footer(
+      "Exit status: 0 every kernel is built, 1 some cannot be built yet and are named, the others "
+      "are built; 2 bad usage or input.");
   command->callback([arguments, &action] { action = [arguments] { return build(*arguments); }; });
 }
 
@@ -164,16 +173,35 @@ int usage_error(const CLI::App& app, int argc, char** argv, const CLI::ParseErro
   return 2;
 }
 
+/// The words of the command line, in the order that CLI11 takes. `--option=` with nothing behind it
+/// would take the next word as its value: it is an error, but for `--passes=`, which means none.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    std::string& word = words[i];
+    if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
+    word.pop_back();
+    if (word != "--passes")
+      throw UserError({}, "there is no value after '" + word + "='",
+                      "leave " + word + " out, or say which");
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(++i), "");
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 int dispatch(int argc, char** argv) {
   CLI::App app("Mezzo: mixed-precision graph compiler", "mezzo");
   app.require_subcommand(1);
   app.footer(
       "Exit status: 0 good, 1 the answer is no, 2 bad usage or input. MEZZO_DEBUG=WORD,... "
       "shows what happens inside; a wrong word lists the known ones.");
+  app.set_version_flag("--version", "mezzo " MEZZO_VERSION ", LLVM " + codegen::llvm_version(),
+                       "print the versions of Mezzo and of LLVM");
   Action action;
   for (auto add : kCommands) add(app, action);
   try {
-    app.parse(argc, argv);
+    app.parse(words_of(argc, argv));
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {

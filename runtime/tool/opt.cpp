@@ -43,6 +43,9 @@ ir::Target target_of(const passes::Pipeline& pipeline) {
 
 /// `--print-after=`: a word that prints nothing is an error.
 void check_print_after(const std::string& word, const passes::Pipeline& pipeline) {
+  if (pipeline.empty())
+    throw UserError({}, "--print-after: '" + word + "' prints nothing, there are no passes",
+                    "--passes or --pipeline names them");
   if (word == "all" || word == "changed") return;
   std::vector<std::string> known = passes::pass_names(), here;
   known.insert(known.end(), {"all", "changed"});
@@ -61,12 +64,9 @@ passes::ManagerOptions manager_options(const OptArguments& arguments,
   constexpr ir::DebugArea kAreas[] = {ir::DebugArea::Passes};
   passes::ManagerOptions options;
   options.verify = true;
-  options.debug = debug_options("opt", kAreas);
+  for (const std::string& word : arguments.print_after) check_print_after(word, pipeline);
+  options.debug = debug_options("opt", kAreas, arguments.print_after);
   options.debug.locs |= arguments.locs;
-  for (const std::string& word : arguments.print_after) {
-    check_print_after(word, pipeline);
-    options.debug.dump.push_back(word);
-  }
   return options;
 }
 

@@ -23,9 +23,10 @@ ir::Function& chosen_function(ir::Module& module, const std::string& name) {
   for (const auto& function : module.functions()) known.push_back(function->name());
   if (name.empty()) {
     if (known.size() == 1) return *module.functions().front();
-    throw UserError(
-        {}, fmt::format("the module has {} functions: {}", known.size(), fmt::join(known, ", ")),
-        "choose one with --func");
+    throw UserError({},
+                    fmt::format("the module has {}: {}", ir::counted(known.size(), "function"),
+                                fmt::join(known, ", ")),
+                    "choose one with --func");
   }
   return runtime::find_function(module, name);
 }

@@ -5,6 +5,7 @@
 // JSON.
 // kUsage says how it is called.
 #include <mezzo/mezzo.h>
+#include <mezzo/runtime/thread_pool.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <train/demo_network.h>
@@ -33,7 +35,7 @@ Trains the network of the demo under each policy from the same seeds and compare
                       (float32,mixed_float16,mixed_bfloat16)
   --initial-scale=S   first loss scale (32768)
   --images=N          the first N training images (60000)
-  --threads=N         threads of the kernels (all)
+  --threads=N         threads of the kernels, 1 to 1024 (all)
 )";
 
 struct Options {
@@ -44,12 +46,16 @@ struct Options {
 };
 
 template <typename Number>
-Number number_in(std::string_view name, std::string_view text, Number least) {
+Number number_in(std::string_view name, std::string_view text, Number least,
+                 Number most = std::numeric_limits<Number>::max()) {
   Number value{};
   auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || rest != text.data() + text.size() || !(value >= least))
-    throw UserError({}, fmt::format("{} must be a number from {} on, not '{}'", name, least, text));
-  return value;
+  if (error == std::errc() && rest == text.data() + text.size() && value >= least && value <= most)
+    return value;
+  const bool bounded = most != std::numeric_limits<Number>::max();
+  const std::string to = bounded ? fmt::format("to {}", most) : "on";
+  throw UserError({},
+                  fmt::format("{} must be a number from {} {}, not '{}'", name, least, to, text));
 }
 
 std::vector<Policy> policies_in(std::string_view text) {
@@ -77,7 +83,7 @@ Options parse(int argc, char** argv) {
     else if (name == "--images")
       options.images = number_in<int64_t>(name, value, 1);
     else if (name == "--threads")
-      options.threads = number_in<int64_t>(name, value, 1);
+      options.threads = number_in<int64_t>(name, value, 1, runtime::ThreadPool::kMaxThreads);
     else if (name == "--initial-scale")
       options.initial_scale = number_in<double>(name, value, 0x1p-14);
     else if (name == "--policies")
@@ -136,8 +142,8 @@ int main(int argc, char** argv) try {
   Options options = parse(argc, argv);
   data::Split data = data::fashion_mnist();
   data.train = data.train.first(options.images);
-  fmt::print("{}; {} training and {} test images, {} epochs\n", describe_machine(),
-             data.train.size(), data.test.size(), options.epochs);
+  fmt::print("{}; {} training and {} test images, {}\n", describe_machine(), data.train.size(),
+             data.test.size(), ir::counted(options.epochs, "epoch"));
   fmt::print("{:>4}  {:16}{:>10}{:>10}{:>10}{:>12}{:>9}\n", "seed", "policy", "accuracy", "loss",
              "skipped", "scale", "seconds");
   std::vector<std::vector<double>> accuracies(options.policies.size());
@@ -178,6 +184,9 @@ int main(int argc, char** argv) try {
   }
   fmt::print("{}\n", report.dump());
   return 0;
+} catch (const std::bad_alloc&) {
+  std::fprintf(stderr, "error: out of memory\n");
+  return 2;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 2;

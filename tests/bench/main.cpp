@@ -10,6 +10,8 @@
 #include <bench/harness.h>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,7 +81,10 @@ int main(int argc, char** argv) try {
     std::fflush(stdout);
   }
   return 0;
-} catch (const Error& error) {
+} catch (const std::bad_alloc&) {
+  std::fprintf(stderr, "error: out of memory\n");
+  return 2;
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 2;
 }

@@ -39,6 +39,7 @@ TEST_CASE("every word of MEZZO_DEBUG sets its option") {
   CHECK(parse("stop-after=0").stop_after == 0);
   CHECK_FALSE(parse("time").stop_after.has_value());
   CHECK(parse(",time,") == parse("time"));
+  CHECK(parse(" time, launch ,dump=cse") == parse("time,launch,dump=cse"));
 }
 
 TEST_CASE("dump chooses passes by name, all of them, or those that changed something") {
@@ -103,6 +104,21 @@ TEST_CASE("words are told apart by who can answer them") {
         Words{"dump=autocast", "dump=all", "dump=changed", "dump=pipeline", "dump=cuda", "dump=ptx",
               "time", "verify=roundtrip", "skip=cse", "stop-after=3", "locs"});
   CHECK(parse("to=/tmp").words_outside({}) == Words{});
+}
+
+TEST_CASE("a word that serves others is an error without one of them") {
+  CHECK_THROWS_WITH_AS(parse("to=/tmp,launch").check_served(),
+                       "error: MEZZO_DEBUG: 'to=/tmp' has nothing to write\nnote: dump=NAME and "
+                       "time are written there",
+                       mezzo::UserError);
+  CHECK_THROWS_WITH_AS(
+      parse("locs,dump=pipeline").check_served(),
+      "error: MEZZO_DEBUG: 'locs' has no module to be printed in\nnote: add "
+      "dump=all, dump=changed or dump= with the name of a pass; `mezzo opt --locs` "
+      "prints them in its result",
+      mezzo::UserError);
+  for (const char* dump : {"all", "changed", "cse"})
+    CHECK_NOTHROW(parse(std::string("locs,to=/tmp,dump=") + dump).check_served());
 }
 
 TEST_CASE("a missing, superfluous or malformed value is an error that says what belongs there") {

@@ -106,7 +106,7 @@ TEST_CASE("a region ends in its terminator") {
       "@loss: return: stands where only a last 'return' may end a region\n"
       "@loss: the last op must be 'return'\n"
       "@loss: return: operand 0, %l, is read before it is made\n"
-      "@loss: returns 0 values for 1 results\n"
+      "@loss: returns 0 values for 1 result\n"
       "@step: %l, %dw = gradient: gradient: the first result of @loss must be a float scalar, the "
       "loss (x tensor<4xf32>, x tensor<4xf32>)\n");
 }
@@ -249,7 +249,7 @@ TEST_CASE("a value that a kernel makes runs along its space in one way") {
   const std::string square = "tensor<6x6xf32>";
   const std::string unfit =
       "@f: %r = kernel @k0: fits no family: a value is read along two ways, or yields have other "
-      "shapes than the space of a ";
+      "shapes than the space of ";
   CHECK(of_square("rows", square,
                   "%s = sum %x {axes = [1], keepdims = true} : tensor<6x6xf32> -> tensor<6x1xf32>\n"
                   "%y = sub %x, %s : (tensor<6x6xf32>, tensor<6x1xf32>) -> tensor<6x6xf32>\n"
@@ -257,16 +257,16 @@ TEST_CASE("a value that a kernel makes runs along its space in one way") {
   CHECK(of_square("rows", square,
                   "%s = sum %x {axes = [1]} : tensor<6x6xf32> -> tensor<6xf32>\n"
                   "%y = sub %x, %s : (tensor<6x6xf32>, tensor<6xf32>) -> tensor<6x6xf32>\n"
-                  "yield %y : tensor<6x6xf32>") == unfit + "rows kernel\n");
+                  "yield %y : tensor<6x6xf32>") == unfit + "a rows kernel\n");
   CHECK(of_square("columns", square,
                   "%s = sum %x {axes = [0]} : tensor<6x6xf32> -> tensor<6xf32>\n"
                   "%y = sub %x, %s : (tensor<6x6xf32>, tensor<6xf32>) -> tensor<6x6xf32>\n"
-                  "yield %y : tensor<6x6xf32>") == unfit + "columns kernel\n");
+                  "yield %y : tensor<6x6xf32>") == unfit + "a columns kernel\n");
   CHECK(of_square("elementwise", square,
                   "%e = exp %x : tensor<6x6xf32>\n"
                   "%t = transpose %e {perm = [1, 0]} : tensor<6x6xf32>\n"
                   "%y = add %e, %t : tensor<6x6xf32>\n"
-                  "yield %y : tensor<6x6xf32>") == unfit + "elementwise kernel\n");
+                  "yield %y : tensor<6x6xf32>") == unfit + "an elementwise kernel\n");
   CHECK(of_square("elementwise", square,
                   "%t = transpose %x {perm = [1, 0]} : tensor<6x6xf32>\n"
                   "yield %t : tensor<6x6xf32>") == "");
@@ -377,9 +377,18 @@ TEST_CASE("numbers of a text that index memory are checked where it is read") {
   CHECK(error("iota {axis = -1} : tensor<3x5xf32>") == "iota: axis -1 is out of range for rank 2");
   CHECK(error("iota {axis = 1} : tensor<3x5xf32>") == "no error");
   CHECK(error("log %x {word = -1} : tensor<3x5xf32>") ==
-        "log: word -1 lies outside [0, 16777216) (x tensor<3x5xf32>)");
+        "log: word -1 lies outside [0, 16777215] (x tensor<3x5xf32>)");
   CHECK(error("log %x {word = 16777216} : tensor<3x5xf32>") ==
-        "log: word 16777216 lies outside [0, 16777216) (x tensor<3x5xf32>)");
+        "log: word 16777216 lies outside [0, 16777215] (x tensor<3x5xf32>)");
+  CHECK(error("check_index %x {size = -5} : tensor<3x5xi32>", "tensor<3x5xi32>") ==
+        "check_index: size must be 0 or more, not -5 (x tensor<3x5xi32>)");
+  CHECK(error("random_uniform %x {stream = -1} : tensor<2xi64> -> tensor<3x5xf32>",
+              "tensor<2xi64>") ==
+        "random_uniform: stream -1 lies outside [0, 4294967295] (rng tensor<2xi64>)");
+  CHECK(error("random_uniform %x {stream = 4294967295} : tensor<2xi64> -> tensor<3x5xf32>",
+              "tensor<2xi64>") == "no error");
+  CHECK(error("log %x {checkpoint = -1} : tensor<3x5xf32>") ==
+        "log: checkpoint must be 0 or more, not -1 (x tensor<3x5xf32>)");
   CHECK(error("relu %x {acc = bool} : tensor<3x5xf32>") ==
         "relu: attribute 'acc' is for products (x tensor<3x5xf32>)");
 }
@@ -407,9 +416,9 @@ TEST_CASE("plans and places must lie inside what they stand for") {
         head + "place 1048576000 of 16 bytes lies outside the arena of 64\n");
   CHECK(found_at("-64", "grain = 4") == head + "place -64 is no multiple of 64\n");
   CHECK(found_at("@result7", "grain = 4") ==
-        head + "there is no place @result7; @f has 1 results\n");
+        head + "there is no place @result7; @f has 1 result\n");
   CHECK(found_at("@result0x", "grain = 4") ==
-        head + "there is no place @result0x; @f has 1 results\n");
+        head + "there is no place @result0x; @f has 1 result\n");
   CHECK(found_at("0", "vector = 3") ==
         head + "plan: 'vector' must be a power of two up to 1024, not 3\n");
   CHECK(found_at("0", "grain = 0") == head + "plan: 'grain' must be positive, not 0\n");

@@ -11,9 +11,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fuzz/judge.h>
+#include <limits>
 #include <ops/kernel_cases.h>
 #include <runtime/compiled.h>
 
@@ -264,6 +266,32 @@ TEST_CASE("kernels of every row of the op table are right for every type and sha
   }
   fmt::print("{:18} {:5} {:11} {:16}\n", "all", all.cases, all.compared, all.threaded);
   if (everything() && !std::getenv("MEZZO_KERNEL_OP")) CHECK(all.threaded > 100);
+}
+
+TEST_CASE("cross entropy's gradient of a row of -inf is 0 whatever its cotangent, in kernels too") {
+  const std::string text = R"(module @m {
+  func @f(%x: tensor<3x2xf32>, %y: tensor<3xi32>, %g: tensor<3xf32>) -> tensor<3x2xf32> {
+    %dx = cross_entropy_grad %x, %y, %g {reduce = "none"} : (tensor<3x2xf32>, tensor<3xi32>, tensor<3xf32>) -> tensor<3x2xf32>
+    return %dx : tensor<3x2xf32>
+  }
+}
+)";
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  std::unique_ptr<ir::Module> module = ir::parse(text);
+  for (double cotangent : {kInf, -kInf, kNan}) {
+    Tensors inputs = {ir::make_tensor(ir::Type(DType::F32, {3, 2}), {-kInf, -kInf, 0, -kInf, 1, 1}),
+                      ir::make_tensor(ir::Type(DType::I32, {3}), {1, 0, 1}),
+                      ir::full_tensor(ir::Type(DType::F32, {3}), cotangent)};
+    InterpreterTensor wanted = ir::run(*module, *module->functions()[0], inputs).results[0];
+    CHECK(wanted.floats[0] == 0);
+    CHECK(wanted.floats[1] == 0);
+    CHECK_FALSE(std::isfinite(wanted.floats[4]));
+    for (bool fuse : {true, false}) {
+      InterpreterTensor got = run_compiled(*compiled(*module, fuse, 1), inputs).results[0];
+      CHECK(ir::describe_difference(wanted, got) == "");
+    }
+  }
 }
 
 }  // namespace mezzo::test

@@ -225,6 +225,35 @@ TEST_CASE("decomposed cross entropy agrees with the whole in every reduction and
         }
 }
 
+TEST_CASE(
+    "special logits and cotangents give one gradient of cross entropy, whole and decomposed") {
+  const std::string text = R"(module @m {
+  func @f(%x: tensor<5xNxf32>, %y: tensor<5xi32>, %g: LOSS) -> tensor<5xNxf32> {
+    %dx = cross_entropy_grad %x, %y, %g {label_smoothing = 0.25, reduce = "REDUCE"} : (tensor<5xNxf32>, tensor<5xi32>, LOSS) -> tensor<5xNxf32>
+    return %dx : tensor<5xNxf32>
+  }
+}
+)";
+  for (std::string reduce : {"mean", "sum", "none"})
+    for (int classes : {1, 2})
+      for (double cotangent : {kInf, -kInf, kNan, 0.0, 2.0}) {
+        std::string filled = replace_all(text, "REDUCE", reduce);
+        filled = replace_all(filled, "LOSS", reduce == "none" ? "tensor<5xf32>" : "tensor<f32>");
+        filled = replace_all(filled, "N", std::to_string(classes));
+        Type logits(DType::F32, {5, classes}),
+            loss(DType::F32, reduce == "none" ? Shape{5} : Shape{});
+        std::vector<double> x = {-kInf, -kInf, 1, -kInf, kInf, 0, kNan, 1, 2, 3};
+        if (classes == 1) x = {-kInf, 1, kInf, kNan, 2};
+        std::vector<InterpreterTensor> inputs = {
+            ir::make_tensor(logits, x), ir::make_tensor(Type(DType::I32, {5}), {0, 0, 0, 0, -100}),
+            ir::full_tensor(loss, cotangent)};
+        check_decomposition(filled, inputs, 16);
+        InterpreterTensor dx = run(*ir::parse(filled), inputs)[0];
+        for (size_t k = 0; k < static_cast<size_t>(classes); ++k) CHECK(dx.floats[k] == 0);
+        CHECK(dx.floats.back() == 0);
+      }
+}
+
 TEST_CASE("a label out of range raises the index flag after decomposition too") {
   const std::string text = R"(module @m {
   func @f(%x: tensor<2x3xf32>, %y: tensor<2xi32>) -> tensor<f32> {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs tests/passes/*.mz: a line `// PASSES: a, b` says what to run, modules are separated by lines
-// `// -----`, CHECK lines in each of them are matched against what that module became. The example
-// at the top of a pass's own file is run too and must give exactly the text that stands there.
+// `// -----`, CHECK lines in each of them are matched against the findings, as a user sees them,
+// and what that module became. The example at the top of a pass's own file is run too and must give
+// exactly the text that stands there.
 #include <support/check_text.h>
 
 #include <doctest/doctest.h>
@@ -37,6 +38,15 @@ CaseFile read_cases(const std::string& path) {
   return file;
 }
 
+/// What the passes found, a warning and its note a finding, and then the module.
+std::string told_and_made(const std::string& text, const std::string& pipeline) {
+  std::unique_ptr<ir::Module> module = ir::parse(text, "case.mz");
+  std::string out;
+  for (const passes::Finding& finding : run_passes(*module, pipeline).findings)
+    out += to_string(finding) + "\n";
+  return out + ir::print(*module);
+}
+
 /// The lines of the comment block that follows `// TITLE` up to one that is not indented by two
 /// spaces.
 std::string example(const std::string& source, const std::string& title) {
@@ -62,7 +72,7 @@ TEST_CASE("every pass does to the modules of its file what their CHECK lines say
     for (size_t i = 0; i < file.modules.size(); ++i) {
       INFO(path << ", module " << i + 1);
       std::string out;
-      REQUIRE_NOTHROW(out = after(file.modules[i], file.passes));
+      REQUIRE_NOTHROW(out = told_and_made(file.modules[i], file.passes));
       std::string failure = check_text(out, file.modules[i]);
       CHECK_MESSAGE(failure.empty(), failure);
     }

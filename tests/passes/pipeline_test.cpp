@@ -98,6 +98,16 @@ TEST_CASE("a pipeline that does not fit together is refused with the pass and bo
       "note: the module is past 'autodiff'; leave it out");
   CHECK_NOTHROW(
       passes::check_stages(passes::parse_pipeline("autodiff, decompose, cse"), ir::Stage::Traced));
+  for (const char* text :
+       {"decompose, fuse, fuse", "canonicalize, decompose, fuse, canonicalize"}) {
+    const passes::Pipeline twice = passes::parse_pipeline(text);
+    const std::string name = twice.back().pass->name;
+    CHECK(error_of<Error>([&] { passes::check_stages(twice, ir::Stage::Traced); }) ==
+          "error: the pipeline does not fit together: '" + name +
+              "' accepts a module up to stage primitive, but 'fuse' gives stage fused\n"
+              "note: '" +
+              name + "' is listed twice; leave the second one out");
+  }
 }
 
 TEST_CASE("an option without its pass is refused, one with it is filled in") {

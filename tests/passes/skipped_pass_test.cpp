@@ -95,6 +95,21 @@ TEST_CASE("what a pass takes is told with both stages and the first op in the wa
   CHECK(error_of(*module, training(), debug) ==
         "small.mz:4: error: kernel @k0 of @loss has no plan, so the size of its workspace is "
         "unknown\nnote: plan-kernels runs before plan-memory; MEZZO_DEBUG has 'skip=plan-kernels'");
+  // Of the words of skip= those are named that leave something out.
+  module = ir::parse(kStep, "small.mz");
+  debug.skip = {"lint", "autodiff"};
+  CHECK(error_of(*module, passes::parse_pipeline("lint, plan-kernels"), debug) ==
+        "error: plan-kernels: there are no kernels yet, the module has stage traced\n"
+        "note: move 'plan-kernels' after 'fuse'; MEZZO_DEBUG has 'skip=lint'");
+  module = ir::parse(kStep, "small.mz");
+  CHECK(error_of(*module, passes::parse_pipeline("plan-kernels")) ==
+        "error: plan-kernels: there are no kernels yet, the module has stage traced\n"
+        "note: move 'plan-kernels' after 'fuse'");
+  module = ir::parse(kStep, "small.mz");
+  module->functions()[0]->body().begin()->attrs().set("policy", "foo");
+  CHECK(error_of(*module, passes::parse_pipeline("autocast")) ==
+        "small.mz:3: error: unknown policy 'foo'\nnote: known policies: float32, mixed_float16, "
+        "mixed_bfloat16, float16, bfloat16");
   // Where nobody verifies after each pass it is the pass that needs it.
   module = ir::parse(kStep, "small.mz");
   CHECK(error_of(*module, passes::parse_pipeline("decompose, fuse"), {}, false) ==

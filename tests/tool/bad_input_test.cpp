@@ -99,8 +99,8 @@ TEST_CASE("absurd shapes are refused before any memory is asked for") {
     const std::string error =
         refused(mezzo, std::string("run m.mz --random-inputs=1 --device=") + device);
     CHECK(contains(error,
-                   "error: out of memory: the parameters and results of @f needs 8589934592.0 "
-                   "GiB, this machine has "));
+                   "error: out of memory: 8589934592.0 GiB for the parameters and results of "
+                   "@f, this machine has "));
     CHECK(contains(error, "note: smaller shapes"));
   }
   mezzo.write("m.mz", with_type("tensor<0x7xf32>"));
@@ -199,6 +199,14 @@ TEST_CASE("a word of MEZZO_DEBUG that a command cannot answer is told") {
   CHECK_FALSE(contains(run.err, "'cache'"));
   mezzo.environment = "MEZZO_DEBUG=time";
   CHECK(mezzo("devices").err == "warning: MEZZO_DEBUG: 'time' shows nothing in `mezzo devices`\n");
+  for (const char* words : {"to=out", "locs"}) {
+    mezzo.environment = std::string("MEZZO_DEBUG=") + words;
+    for (const char* command : {"opt m.mz --passes=cse", "run m.mz --random-inputs=1", "devices",
+                                "run m.mz --random-inputs=1 --device=interp"})
+      CHECK(contains(refused(mezzo, command),
+                     std::string("error: MEZZO_DEBUG: '") + words + "' has no"));
+    CHECK(mezzo("opt m.mz --passes=cse --print-after=all").status == 0);
+  }
   mezzo.environment = "MEZZO_DEBUG=dump=llvm,to=m.mz";
   CHECK(contains(refused(mezzo, "run m.mz --random-inputs=1"),
                  "error: m.mz: cannot make the folder: "));

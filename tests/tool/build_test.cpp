@@ -56,12 +56,12 @@ TEST_CASE("build writes source, PTX and cubin of every kernel, and a manifest of
   REQUIRE(run.status == 0);
   CHECK(run.err == "");
   CHECK(run.out == "2 kernels for sm_90 in out, 0 not supported yet\n");
-  for (const char* kernel : {"k0", "k1"}) {
+  for (const std::string kernel : {"k0", "k1"}) {
     CAPTURE(kernel);
-    const std::string base = std::string("out/") + kernel;
+    const std::string base = "out/f." + kernel;
     const std::string source = file_text(mezzo.path(base + ".cu"));
     CHECK(contains(source, "__global__"));
-    CHECK(contains(source, kernel));
+    CHECK(contains(source, "f_" + kernel + "("));
     CHECK_FALSE(contains(source, "#include"));
     CHECK(contains(file_text(mezzo.path(base + ".ptx")), ".target sm_90"));
     CHECK(is_cubin(file_text(mezzo.path(base + ".cubin"))));
@@ -81,7 +81,7 @@ TEST_CASE("build for several targets gives each a folder, and a policy changes t
   REQUIRE(run.status == 0);
   for (const char* target : {"sm_80", "sm_90"}) {
     const std::string folder = std::string("out/") + target;
-    CHECK(contains(file_text(mezzo.path(folder + "/k0.ptx")), std::string(".target ") + target));
+    CHECK(contains(file_text(mezzo.path(folder + "/f.k0.ptx")), std::string(".target ") + target));
     CHECK(contains(file_text(mezzo.path(folder + "/manifest.json")), target));
   }
 }
@@ -92,9 +92,35 @@ TEST_CASE("kernels that cannot be emitted yet are named, and the status says so"
   mezzo.write("m.mz", kProduct);
   Finished run = mezzo("build m.mz --target=sm_90 -o out");
   CHECK(run.status == 1);
-  CHECK(contains(run.err, "warning: not supported yet: kernel @k0 of family matmul\n"));
-  CHECK(contains(run.out, "1 kernels for sm_90 in out, 1 not supported yet\n"));
+  CHECK(run.err == "warning: not supported yet: kernel @k0 of @f, family matmul\n");
+  CHECK(run.out == "1 kernel for sm_90 in out, 1 not supported yet\n");
   CHECK(contains(file_text(mezzo.path("out/manifest.json")), "\"family\": \"matmul\""));
+  // The kernel that is built keeps the number that it has in the module.
+  CHECK(std::filesystem::exists(mezzo.path("out/f.k1.cubin")));
+  CHECK_FALSE(std::filesystem::exists(mezzo.path("out/f.k0.cubin")));
+}
+
+TEST_CASE("build takes one function alone, or all, whose kernels keep apart") {
+  Tool mezzo;
+  std::string text = kDouble;
+  text.replace(text.rfind("}\n"), 2, R"(  func @g(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %y = exp %x : tensor<4xf32>
+    return %y : tensor<4xf32>
+  }
+}
+)");
+  mezzo.write("m.mz", text);
+  Finished unknown = mezzo("build m.mz --target=sm_90 -o out --func=h");
+  CHECK(unknown.status == 2);
+  CHECK(unknown.err == "error: there is no function @h\n");
+  if (missing()) return;
+  REQUIRE(mezzo("build m.mz --target=sm_90 -o one --func=g").status == 0);
+  CHECK(std::filesystem::exists(mezzo.path("one/g.k0.ptx")));
+  CHECK_FALSE(std::filesystem::exists(mezzo.path("one/f.k0.ptx")));
+  REQUIRE(mezzo("build m.mz --target=sm_90 -o all").out ==
+          "2 kernels for sm_90 in all, 0 not supported yet\n");
+  CHECK(contains(file_text(mezzo.path("all/f.k0.cu")), "f_k0("));
+  CHECK(contains(file_text(mezzo.path("all/g.k0.cu")), "g_k0("));
 }
 
 TEST_CASE("dump=cuda and dump=ptx show the code of build") {
@@ -109,8 +135,8 @@ TEST_CASE("dump=cuda and dump=ptx show the code of build") {
   mezzo.environment = "MEZZO_DEBUG=dump=cuda,dump=ptx,to=dumps,launch";
   run = mezzo("build m.mz --target=sm_90 -o out");
   CHECK(run.err == "warning: MEZZO_DEBUG: 'launch' shows nothing in `mezzo build`\n");
-  CHECK(file_text(mezzo.path("dumps/sm_90-k1.cu")) == file_text(mezzo.path("out/k1.cu")));
-  CHECK(file_text(mezzo.path("dumps/sm_90-k1.ptx")) == file_text(mezzo.path("out/k1.ptx")));
+  CHECK(file_text(mezzo.path("dumps/sm_90-f.k1.cu")) == file_text(mezzo.path("out/f.k1.cu")));
+  CHECK(file_text(mezzo.path("dumps/sm_90-f.k1.ptx")) == file_text(mezzo.path("out/f.k1.ptx")));
 }
 
 TEST_CASE("build refuses processors, unknown targets and folders that cannot be made") {

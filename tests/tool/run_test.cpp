@@ -220,7 +220,7 @@ TEST_CASE("a policy, a rounding or threads that can have no effect are refused")
           "rounded 'excess'\nnote: a rounding is chosen where kernels are fused\n");
   refused("--rounding=exces",
           "error: unknown rounding 'exces'; did you mean 'excess'?\n"
-          "note: roundings are excess and as-written\n");
+          "note: the rounding modes are excess and as-written\n");
   Finished same = mezzo(
       "run p.mz --func=step --random-inputs=1 --policy=mixed_float16 "
       "--rounding=excess --threads=2");
@@ -252,6 +252,19 @@ TEST_CASE("a pipeline that MEZZO_DEBUG stops early is told as what it is") {
   CHECK(mezzo(run + "cpu").err ==
         head + "the module stays at stage traced, which does not run" + note);
   CHECK(mezzo(run + "interp").err == head + "@step keeps a gradient, which does not run" + note);
+}
+
+TEST_CASE("MEZZO_DEBUG cannot stop a pipeline after more passes than it has") {
+  Tool mezzo;
+  mezzo.write("m.mz", kDouble);
+  mezzo.environment = "MEZZO_DEBUG=stop-after=99";
+  const std::string head = "error: MEZZO_DEBUG: 'stop-after=99' is past the end: the pipeline has ";
+  CHECK(mezzo("opt m.mz --passes=cse").err == head + "1 pass\nnote: it is 'cse'\n");
+  CHECK(mezzo("opt m.mz").err == head + "0 passes\n");
+  CHECK(mezzo("run m.mz --random-inputs=1")
+            .err.starts_with(head + "13 passes\nnote: it is 'canonicalize, "));
+  mezzo.environment = "MEZZO_DEBUG=stop-after=1";
+  CHECK(mezzo("opt m.mz --passes=cse").status == 0);
 }
 
 TEST_CASE("a parameter that nothing depends on is told once, on both devices") {
