@@ -76,13 +76,12 @@ struct FitOptions {
 };
 
 struct Evaluation {
-  /// Mean over the batches. Where the loss is a mean of `cross_entropy` over the targets, perhaps
-  /// times a constant, a batch weighs as many as its labels that are not ignored, so that its size
+  /// Mean over the batches. Where the loss is a mean of `cross_entropy`, perhaps times a
+  /// constant, a batch weighs as many as its labels that are not ignored, so that its size
   /// does not matter; 0 when all are ignored. Any other loss weighs by samples: a cross_entropy
   /// with a penalty added does depend on the batch where labels are ignored.
   double loss = 0;
-  /// NaN where the targets are no class labels (integers, one for each row of the output) or every
-  /// label is ignored.
+  /// NaN where the loss has no class labels, as Trainer says, or every label is ignored.
   double accuracy = 0;
 };
 
@@ -114,8 +113,12 @@ class TrainerState;
 
 class Trainer {
  public:
-  /// `model`: tensor -> tensor; `loss`: (output, target) -> scalar; integer targets under an output
-  /// with one axis more also give an accuracy.
+  /// `model`: tensor -> tensor; `loss`: (output, target) -> scalar. The accuracy is that of the
+  /// loss's cross_entropy: of its logits, whether or not they are the model's output, over the
+  /// labels that it reads, whatever computed them, and without those that it ignores. Of several
+  /// the one counts that reads the targets, then the one of the output, then the first. A loss
+  /// without any has an accuracy of the output where the targets are integers, one for each row
+  /// of at least two classes.
   template <typename Model, typename Loss, typename Optimizer>
   Trainer(Model model, Loss loss, const Optimizer& optimizer, TrainerOptions options = {},
           ir::Location location = ir::Location::here())

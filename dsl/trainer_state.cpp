@@ -34,20 +34,23 @@ struct Weight {
 /// The weight of the first `samples` samples of the batch that stands in `built`.
 Weight weigh(const TrainerState::Built& built, int64_t samples) {
   const ir::Type& type = built.targets.type;
-  int64_t labels = type.elements() / std::max<int64_t>(1, samples_of(type)) * samples;
+  const LabelCounts& counts = built.traced.counts;
+  auto share_of = [&](int64_t all) {
+    return static_cast<double>(all) * static_cast<double>(samples) /
+           static_cast<double>(std::max<int64_t>(1, samples_of(type)));
+  };
   auto without = [&](int64_t ignored) {
-    int64_t counted = 0;
-    for (int64_t i = 0; i < labels; ++i) counted += built.targets.as_integer(i) != ignored;
+    int64_t targets = std::llround(share_of(type.elements())), counted = 0;
+    for (int64_t i = 0; i < targets; ++i) counted += built.targets.as_integer(i) != ignored;
     return static_cast<double>(counted);
   };
-  const TrainingModule& traced = built.traced;
-  Weight weight{static_cast<double>(samples), static_cast<double>(labels),
-                static_cast<double>(labels)};
-  if (!traced.labels.empty()) weight.counted = without(traced.labels[0].ignore_index);
-  if (traced.mean_without)
-    weight.loss = traced.labels[0].ignore_index == *traced.mean_without
-                      ? weight.counted
-                      : without(*traced.mean_without);
+  Weight weight;
+  weight.loss = static_cast<double>(samples);
+  weight.labels = weight.counted = share_of(counts.labels);
+  if (counts.without) weight.counted = without(*counts.without);
+  if (counts.traced) weight.counted = std::round(built.results[2].item() * weight.labels);
+  if (counts.loss_follows) weight.loss = weight.counted;
+  if (counts.mean_without) weight.loss = without(*counts.mean_without);
   return weight;
 }
 
@@ -82,7 +85,7 @@ class Means {
 
 /// The mean of hits that a program gave; NaN when the targets are no labels.
 double share_of_hits(const TrainerState::Built& built) {
-  return built.traced.has_metric ? built.results[1].item() : std::nan("");
+  return built.traced.counts.labels > 0 ? built.results[1].item() : std::nan("");
 }
 
 }  // namespace
