@@ -34,7 +34,8 @@ Tensor Tensor::named(std::string_view name, ir::Location location) const {
 
 Operand::Operand(const nn::Parameter& parameter, const char* file, int line)
     : location_{file, line} {
-  tensor_ = Trace::require("parameter", location_).parameter(nn::detail_state(parameter));
+  tensor_ =
+      Trace::require("parameter", location_).parameter(nn::detail_state(parameter, location_));
 }
 
 namespace {

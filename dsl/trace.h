@@ -187,4 +187,16 @@ std::vector<ir::Value> promote(Trace& trace, ir::OpKind kind, std::span<const Op
 /// f32.
 ir::Value single(Trace& trace, ir::OpKind kind, const Operand& operand);
 
+/// While it lives, the flag is set: that functions of the program are being called for a trace.
+class FlagScope {
+ public:
+  explicit FlagScope(bool& flag) : flag_(flag) { flag_ = true; }
+  ~FlagScope() { flag_ = false; }
+  FlagScope(const FlagScope&) = delete;
+  FlagScope& operator=(const FlagScope&) = delete;
+
+ private:
+  bool& flag_;
+};
+
 }  // namespace mezzo::detail

@@ -127,7 +127,8 @@ class Trainer {
                                             detail::plan_optimizer(optimizer, location),
                                             std::move(options), location}) {}
   ~Trainer();
-  /// Of the Trainer that was moved from, everything but its destructor throws UserError.
+  /// Of the Trainer that was moved from, everything but its destructor throws UserError; a `fit`
+  /// that runs goes on.
   Trainer(Trainer&&) noexcept;
 
   /// Trains; throws UserError when the loss is broken in a way that a smaller scale cannot mend,
@@ -163,8 +164,11 @@ class Trainer {
 
  private:
   explicit Trainer(detail::TrainingDescription description);
-  detail::TrainerState& live(ir::Location location) const;
-  std::unique_ptr<detail::TrainerState> state_;
+  /// Its share keeps the state alive while the program's functions run, which may move the Trainer.
+  std::shared_ptr<detail::TrainerState> live(ir::Location location) const;
+  /// The same; throws UserError where the model or the loss is being traced.
+  std::shared_ptr<detail::TrainerState> idle(ir::Location location) const;
+  std::shared_ptr<detail::TrainerState> state_;
 };
 
 }  // namespace mezzo

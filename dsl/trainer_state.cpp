@@ -119,14 +119,14 @@ void TrainerState::prepare_step(const ir::Type& inputs, const ir::Type& targets)
 TrainerState::Pending TrainerState::start_step(const ir::Type& inputs, const ir::Type& targets,
                                                bool background) {
   return start(
-      trace_training(description, inputs, targets), "step",
+      trace(trace_training, inputs, targets), "step",
       description.options.loss_scale.options(description.options.policy, description.location),
       background);
 }
 
 TrainerState::Built& TrainerState::loss_program(const ir::Type& inputs, const ir::Type& targets) {
   std::unique_ptr<Built>& built = evaluations_[key_of(inputs, targets)];  // null until it is built
-  if (!built) built = finish(start(trace_loss(description, inputs, targets), "loss", "off", false));
+  if (!built) built = finish(start(trace(trace_loss, inputs, targets), "loss", "off", false));
   return *built;
 }
 
@@ -135,6 +135,13 @@ TrainerState::Built& TrainerState::evaluation_program(const Dataset& data, int64
   Built& full = loss_program(input_type(data.inputs, batch), batch_type(data.targets, batch));
   if (count == batch || !full.traced.count_name.empty()) return full;
   return loss_program(input_type(data.inputs, count), batch_type(data.targets, count));
+}
+
+TrainingModule TrainerState::trace(TrainingModule (*function)(const TrainingDescription&,
+                                                              const ir::Type&, const ir::Type&),
+                                   const ir::Type& inputs, const ir::Type& targets) {
+  const FlagScope tracing(tracing_);
+  return function(description, inputs, targets);
 }
 
 TrainerState::Pending TrainerState::start(TrainingModule traced, const std::string& function,

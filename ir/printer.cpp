@@ -80,9 +80,10 @@ ValueNames::ValueNames(const Function& function) {
 }
 
 const std::string& ValueNames::operator()(const ValueDef* value) const {
-  static const std::string gone = "%<gone>";
+  // Never freed: the destructor of a static of the program may print.
+  static const auto* gone = new std::string("%<gone>");
   auto it = names_.find(value);
-  return it == names_.end() ? gone : it->second;
+  return it == names_.end() ? *gone : it->second;
 }
 
 Value ValueNames::find(std::string_view name) const {

@@ -27,8 +27,9 @@ struct Process {
 };
 
 Process& process() {
-  static Process instance;
-  return instance;
+  // Never freed: the destructor of a static of the program may compile and run.
+  static auto* instance = new Process;
+  return *instance;
 }
 
 std::shared_ptr<const LoadedKernel> find_alive(const std::string& key) {
