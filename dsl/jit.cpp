@@ -63,10 +63,8 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments, ir::Loc
   Trace trace("jit", options_.policy ? options_.policy->storage() : f32);
   ir::Function* main = trace.begin_function("main");
   std::vector<Tensor> inputs;
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  for (size_t i = 0; i < arguments.size(); ++i)
     inputs.push_back(trace.input(arguments[i].type, "x" + std::to_string(i)));
-    entry.inputs.emplace(main->parameter(static_cast<int>(i)).name(), i);
-  }
   std::vector<ir::Value> results;
   for (const Tensor& result : traced(inputs))
     results.push_back(trace.value(result, "jit", location_));
@@ -77,6 +75,9 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments, ir::Loc
     attrs.push_back({{"updates", ir::ValueRef{rng.def()}}});
   }
   trace.end_function(results, std::move(attrs));
+  // Names at the end of the trace: the function may have named its arguments.
+  for (size_t i = 0; i < arguments.size(); ++i)
+    entry.inputs.emplace(main->parameter(static_cast<int>(i)).name(), i);
   entry.parameters = trace.parameters();
   for (size_t i = 0; i < entry.parameters.size(); ++i)
     entry.weights.emplace(entry.parameters[i].name, i);

@@ -112,6 +112,15 @@ Parameter::Parameter(Dims shape, Initializer initializer, std::string name, ir::
     : state_(std::make_shared<detail::ParameterState>()) {
   state_->shape = detail::located(location, "parameter '" + name + "'",
                                   [&] { return Shape(std::span<const int64_t>(shape)); });
+  auto check = [&](const char* what, auto kind, auto last) {
+    if (kind > last)
+      throw UserError(location,
+                      fmt::format("parameter '{}': the initializer's {} {} is unknown", name, what,
+                                  static_cast<int>(kind)),
+                      "the functions of mezzo::initializers make initializers");
+  };
+  check("kind", initializer.kind, Initializer::Kind::Normal);
+  check("fan", initializer.fan, Initializer::Fan::Average);
   state_->local_name = std::move(name);
   state_->initializer = initializer;
 }
