@@ -48,6 +48,12 @@ StepResult Trainer::step(const Array& inputs, const Array& targets, ir::Location
   const std::shared_ptr<detail::TrainerState> state = idle(location);
   detail::located(location, "step: inputs", [&] { inputs.check_size(); });
   detail::located(location, "step: targets", [&] { targets.check_size(); });
+  auto empty = [](const ir::Type& type) { return type.rank() > 0 && type.shape[0] == 0; };
+  if (empty(inputs.type) || empty(targets.type))
+    throw UserError(location,
+                    fmt::format("step: the batch is empty: inputs {}, targets {}",
+                                to_string(inputs.type), to_string(targets.type)),
+                    "at least one sample is needed");
   bool pixels = inputs.dtype() == u8;
   detail::TrainerState::Built& built =
       state->step_program(pixels ? inputs.type.with(f32) : inputs.type, targets.type);

@@ -281,6 +281,8 @@ void TrainerState::run(Built& built) {
 
 StepResult TrainerState::run_step(Built& built) {
   double scale_before = scale();
+  const std::string& counter = built.traced.step_name;
+  const int64_t step = counter.empty() ? 0 : states.at(counter).as_integer(0);
   run(built);
   MEZZO_CHECK(built.results.size() == static_cast<size_t>(built.traced.own_results) + 1,
               "the step has no verdict behind its loss and metrics");
@@ -293,7 +295,18 @@ StepResult TrainerState::run_step(Built& built) {
   result.producer =
       describe_producer(find_word(built.program->function(), ir::verdict_word(verdict)));
   judge(built, verdict, scale_before, result);
+  if (built.traced.rate_result >= 0) check_rate(built, step);
   return result;
+}
+
+void TrainerState::check_rate(const Built& built, int64_t step) const {
+  const double rate = built.results[static_cast<size_t>(built.traced.rate_result)].item();
+  if (rate >= 0 && std::isfinite(rate)) return;
+  const ir::Location& place = built.traced.rate_location;
+  throw UserError(
+      place.known() ? place : description.location,
+      fmt::format("learning rate: the schedule gives {} at step {} (t = {})", rate, step + 1, step),
+      "a rate must be a finite number from 0 on; no parameter was changed in this step");
 }
 
 void TrainerState::judge(const Built& built, int32_t verdict, double scale_before,

@@ -87,6 +87,9 @@ class TrainerState {
   void run(Built& built);
   /// Counts the step and throws when training cannot go on.
   void judge(const Built& built, int32_t verdict, double scale_before, const StepResult& result);
+  /// Throws UserError for a rate that is no finite number from 0 on, which a step that was given it
+  /// has taken as 0; `step` were taken before.
+  void check_rate(const Built& built, int64_t step) const;
   void report_findings(const std::vector<passes::Finding>& findings);
 
   std::map<std::string, std::unique_ptr<Built>> steps_, evaluations_;

@@ -10,6 +10,7 @@
 #include <mezzo/dsl/ops.h>
 #include <mezzo/ir/error.h>
 
+#include <limits>
 #include <map>
 
 namespace mezzo::detail {
@@ -124,13 +125,26 @@ class StepTracer {
       traced_.rate_name = rate_.name();
       return;
     }
-    Tensor scheduled = rate.at(trace_.tensor(step_));
+    const Tensor scheduled = rate.at(trace_.tensor(step_));
     if (!(scheduled.type() == ir::Type(f32, {})))
       throw UserError(
           description_.location,
           "learning rate: the schedule must give tensor<f32>, not " + to_string(scheduled.type()));
-    rate_ = value(scheduled);
-    trace_.name_value(rate_, "lr");
+    scheduled_ = value(scheduled);
+    trace_.name_value(scheduled_, "lr");
+    traced_.step_name = step_.name();
+    if (!scheduled_.is_parameter()) traced_.rate_location = scheduled_.op()->location();
+    rate_ = value(usable(scheduled));
+  }
+
+  /// 0 for a rate that no update may use, of which the host tells: parameters keep their bits.
+  Tensor usable(const Tensor& rate) {
+    const ir::Location& place = description_.location;
+    Operand r(rate, place);
+    auto at = [&](double number) { return Operand(number).at(place); };
+    Tensor good = logical_and(Operand(ge(r, at(0)), place),
+                              Operand(lt(r, at(std::numeric_limits<double>::infinity())), place));
+    return where(Operand(good, place), r, at(0));
   }
 
   void differentiate(const ir::Function& loss, const std::vector<Value>& operands,
@@ -149,9 +163,15 @@ class StepTracer {
       results_.push_back(gradient->result(i));
       attrs_.emplace_back();
     }
+    const int first_slope = traced_.own_results;
+    if (scheduled_) {
+      traced_.rate_result = traced_.own_results++;
+      results_.push_back(scheduled_);
+      attrs_.emplace_back();
+    }
     for (size_t i = 0; i < wrt.size(); ++i) {
       Value weight = operands[static_cast<size_t>(wrt[i])];
-      Value slope = gradient->result(traced_.own_results + static_cast<int>(i));
+      Value slope = gradient->result(first_slope + static_cast<int>(i));
       trace_.name_value(slope, "d." + std::string(weight.name()));
       apply(weight, slope, moments[weight]);
     }
@@ -183,6 +203,7 @@ class StepTracer {
   const TrainingDescription& description_;
   TrainingModule& traced_;
   Value step_, next_step_, rate_;
+  Value scheduled_;  // the rate as the schedule gives it
   std::vector<Value> results_;
   std::vector<ir::Attrs> attrs_;
 };

@@ -20,8 +20,13 @@ struct TrainingModule {
   std::vector<std::pair<std::string, ir::Type>> states;
   /// Which of them are the constant learning rate and the random state; empty for none.
   std::string rate_name, rng_name;
+  /// Under a schedule: the state that counts steps, the result that is the rate as the schedule
+  /// gives it, and where it does. Empty and -1 for a constant rate.
+  std::string step_name;
+  int rate_result = -1;
+  ir::Location rate_location;
   int traced_parameters = 0;  // of @step: what passes add stands behind
-  int own_results = 0;        // loss, metric, labels that count; the verdict stands behind them
+  int own_results = 0;        // loss, metric, labels that count, rate; the verdict is behind
   /// Parameter that says how many samples of a batch count; empty when all do.
   std::string count_name;
   std::vector<LabelRange> labels;

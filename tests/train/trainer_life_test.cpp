@@ -117,6 +117,26 @@ TEST_CASE("a model or a loss that calls the trainer that traces it is an error")
   CHECK(trainer->fit(data, quiet(1))[0].steps == 2);
 }
 
+TEST_CASE("a model may name its inputs and parameters") {
+  for (Device device : {Device::interpreter(), Device::cpu()}) {
+    auto train = [&](bool named) {
+      Model model;
+      auto called = [&](Tensor x) {
+        if (!named) return model(x);
+        Tensor y = model(x.named("out.bias"));
+        Operand(model.out.weight()).tensor().named("kernel");
+        return y.named("lr");
+      };
+      Trainer trainer(called, losses::cross_entropy, optim::Adam{}, {.batch = 4, .device = device});
+      trainer.fit(samples(10), quiet(2));
+      CHECK(trainer.state_names().size() == 6);
+      CHECK(trainer.evaluate(samples(10)).loss > 0);
+      return model.out.weight().value().bytes;
+    };
+    CHECK(train(true) == train(false));
+  }
+}
+
 TEST_CASE("a step that fails to be built is built anew the next time") {
   bool broken = true;
   auto loss = [&](Tensor output, Tensor target) {
