@@ -4,6 +4,7 @@
 #include <mezzo/dsl/located.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/philox.h>
+#include <mezzo/ir/words.h>
 #include <mezzo/runtime/idx.h>
 
 #include <fmt/format.h>
@@ -24,10 +25,11 @@ void Dataset::check(ir::Location location) const {
   detail::located(location, "dataset: targets", [&] { targets.check_size(); });
   int64_t labels = targets.type.rank() ? targets.type.shape[0] : 0;
   if (size() != labels || inputs.type.rank() == 0)
-    throw UserError(location,
-                    fmt::format("dataset: {} inputs ({}) and {} targets ({})", size(),
-                                to_string(inputs.type), labels, to_string(targets.type)),
-                    "the first axis of both is the axis of samples");
+    throw UserError(
+        location,
+        fmt::format("dataset: {} ({}) and {} ({})", ir::counted(size(), "input"),
+                    to_string(inputs.type), ir::counted(labels, "target"), to_string(targets.type)),
+        "the first axis of both is the axis of samples");
 }
 
 Dataset Dataset::first(int64_t count, ir::Location location) const {
@@ -35,7 +37,8 @@ Dataset Dataset::first(int64_t count, ir::Location location) const {
   if (count < 0)
     throw UserError(location,
                     fmt::format("dataset: first({}): the count must be at least 0", count),
-                    fmt::format("there are {} samples; a larger count gives all of them", size()));
+                    fmt::format("{}; a larger count gives all of them",
+                                ir::counted(size(), "sample is there", "samples are there")));
   count = std::min(count, size());
   auto head = [&](const Array& array) {
     Array out{array.type.with(array.type.shape.with(0, count))};

@@ -4,6 +4,7 @@
 #include <mezzo/dsl/located.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/words.h>
 
 #include <fmt/format.h>
 
@@ -185,11 +186,17 @@ Tensor Dense::operator()(Operand x) const {
                     "use the nn::Dense that it was moved to; a copy shares its parameters");
   detail::Trace& trace = detail::Trace::require("dense", x.location());
   detail::LayerScope scope(trace, state_, x.location());
-  if (!x.is_tensor() || x.rank() < 1 || x.shape()[x.rank() - 1] != in_)
-    throw UserError(x.location(),
-                    fmt::format("dense '{}': takes {} features, not {}", trace.scope(), in_,
-                                x.is_tensor() ? "x " + to_string(x.type()) : "a literal"),
-                    "the last axis is the axis of features");
+  auto features = [&] { return x.shape()[x.rank() - 1]; };
+  if (!x.is_tensor() || x.rank() < 1 || features() != in_) {
+    const std::string given =
+        !x.is_tensor() ? "not a number"
+        : x.rank() < 1 ? "but x has no axis (" + to_string(x.type()) + ")"
+                       : fmt::format("but x has {} ({})", features(), to_string(x.type()));
+    throw UserError(
+        x.location(),
+        fmt::format("dense '{}': takes {}, {}", trace.scope(), ir::counted(in_, "feature"), given),
+        "the last axis is the axis of features");
+  }
   Operand weight(trace.tensor(trace.value(trace.parameter(detail_state(weight_, x.location())),
                                           "dense", x.location())),
                  x.location());

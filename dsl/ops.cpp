@@ -6,6 +6,7 @@
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/shape_rules.h>
+#include <mezzo/ir/words.h>
 
 #include <algorithm>
 
@@ -175,8 +176,9 @@ Tensor reshape(Operand x, Dims shape) {
   if (open != shape.end()) {
     if (known <= 0 || elements % known != 0)
       throw UserError(x.location(),
-                      "reshape: " + std::to_string(elements) + " elements do not divide into " +
-                          list_text(shape) + " (x " + to_string(x.type()) + ")",
+                      "reshape: " + ir::counted(elements, "element does", "elements do") +
+                          " not divide into " + list_text(shape) + " (x " + to_string(x.type()) +
+                          ")",
                       "the given lengths must divide the number of elements");
     *open = elements / known;
   }

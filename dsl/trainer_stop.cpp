@@ -3,6 +3,7 @@
 // line, the numbers, and what to do.
 #include <mezzo/dsl/trainer_state.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/words.h>
 
 #include <fmt/format.h>
 
@@ -45,15 +46,16 @@ std::string bad_label(const TrainerState::Built& built, ir::Location& location) 
       const ir::Type& type = built.targets.type;
       int64_t sample = type.rank() ? i / (type.elements() / type.shape[0]) : 0;
       bool known = sample < static_cast<int64_t>(built.rows.size());
-      return fmt::format(
-          "cross_entropy: label {} of sample {} in the {} is out of range for {} classes", label,
-          known ? built.rows[static_cast<size_t>(sample)] : sample, known ? "data set" : "batch",
-          range.classes);
+      return fmt::format("cross_entropy: label {} of sample {} in the {} is out of range for {}",
+                         label, known ? built.rows[static_cast<size_t>(sample)] : sample,
+                         known ? "data set" : "batch",
+                         ir::counted(range.classes, "class", "classes"));
     }
   }
   if (computed.size() != 1) return "";  // of several, any may be the one
   location = computed[0]->location;
-  return fmt::format("cross_entropy: a label is out of range for {} classes", computed[0]->classes);
+  return fmt::format("cross_entropy: a label is out of range for {}",
+                     ir::counted(computed[0]->classes, "class", "classes"));
 }
 
 std::string bad_parameter(const TrainerState::Built& built) {

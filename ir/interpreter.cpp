@@ -3,6 +3,7 @@
 // region.
 #include <mezzo/ir/interpreter_ops.h>
 #include <mezzo/ir/scalar_eval.h>
+#include <mezzo/ir/words.h>
 
 #include <algorithm>
 #include <cmath>
@@ -201,7 +202,7 @@ RunResult run(const Module& module, const Function& function,
               std::span<const InterpreterTensor> inputs, const RunOptions& options) {
   if (static_cast<int>(inputs.size()) != function.num_parameters())
     throw UserError({}, "@" + function.name() + " takes " +
-                            std::to_string(function.num_parameters()) + " inputs, not " +
+                            counted(function.num_parameters(), "input") + ", not " +
                             std::to_string(inputs.size()));
   Execution execution{module, function, options, {}, {}, false};
   for (int i = 0; i < function.num_parameters(); ++i) {

@@ -2,6 +2,7 @@
 #include <mezzo/ir/interpreter_tensor.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/words.h>
 
 #include <algorithm>
 #include <bit>
@@ -27,7 +28,7 @@ void write(std::span<std::byte> bytes, int64_t index, Storage value) {
 
 void check_size(const Type& type, size_t size) {
   if (static_cast<int64_t>(size) != type.bytes())
-    throw UserError({}, to_string(type) + " has " + std::to_string(type.bytes()) + " bytes, not " +
+    throw UserError({}, to_string(type) + " has " + counted(type.bytes(), "byte") + ", not " +
                             std::to_string(size));
 }
 
@@ -54,8 +55,8 @@ bool InterpreterTensor::all_finite() const {
 
 InterpreterTensor make_tensor(const Type& type, std::span<const double> values) {
   if (static_cast<int64_t>(values.size()) != type.elements())
-    throw UserError({}, to_string(type) + " has " + std::to_string(type.elements()) +
-                            " elements, not " + std::to_string(values.size()));
+    throw UserError({}, to_string(type) + " has " + counted(type.elements(), "element") + ", not " +
+                            std::to_string(values.size()));
   InterpreterTensor tensor(type);
   for (size_t i = 0; i < values.size(); ++i) tensor.set_number(static_cast<int64_t>(i), values[i]);
   return tensor;

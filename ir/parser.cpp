@@ -6,6 +6,7 @@
 #include <mezzo/ir/attr_parser.h>
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/plan.h>
+#include <mezzo/ir/words.h>
 
 #include <algorithm>
 #include <charconv>
@@ -46,11 +47,6 @@ class Scope {
  private:
   std::unordered_map<std::string_view, Value> values_;
 };
-
-/// `1 result`, `2 results`.
-std::string counted(size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 struct Signature {
   Token place;

@@ -379,7 +379,10 @@ std::string print(const Function& function, PrintOptions options) {
 
 std::string print(const Op& op, PrintOptions options) {
   MEZZO_CHECK(op.function(), std::string("printed '") + op.info().name + "' outside a function");
-  ValueNames names(*op.function());
+  return print(op, ValueNames(*op.function()), options);
+}
+
+std::string print(const Op& op, const ValueNames& names, PrintOptions options) {
   Printer printer(options, &names);
   printer.op(op, 0);
   return printer.take();

@@ -5,6 +5,7 @@
 
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/words.h>
 
 namespace mezzo::ir {
 
@@ -145,7 +146,10 @@ void check_operand_count(const InferContext& context) {
       expected = "at least " + expected;
     else if (info.max_operands != info.min_operands)
       expected += " to " + std::to_string(info.max_operands);
-    context.fail("takes " + expected + " operands, not " + std::to_string(count));
+    context.fail(
+        "takes " + expected +
+        (expected == "1" || expected == "at least 1" ? " operand, not " : " operands, not ") +
+        std::to_string(count));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/loss_scale.h>
 #include <mezzo/ir/shape_rules.h>
+#include <mezzo/ir/words.h>
 
 #include <fmt/format.h>
 
@@ -63,8 +64,9 @@ std::vector<Type> infer_declared(const InferContext& context) {
     const Attr* value = context.attrs.find("value");
     if (value->is<AttrList>() &&
         static_cast<int64_t>(value->as<AttrList>().size()) != type.elements())
-      context.fail("value has " + std::to_string(value->as<AttrList>().size()) + " elements for " +
-                   to_string(type));
+      context.fail("value has " +
+                   counted(static_cast<int64_t>(value->as<AttrList>().size()), "element") +
+                   " for " + to_string(type));
   }
   if (context.kind == OpKind::Iota) {
     if (type.dtype == DType::Bool) context.fail("takes a float or integer type, not bool");
@@ -102,9 +104,8 @@ std::vector<Type> infer_reshape(const InferContext& context) {
   std::vector<int64_t> dims = context.ints("shape");
   Shape shape{std::span<const int64_t>(dims)};
   if (shape.elements() != context.operands[0].elements())
-    context.fail("cannot reshape " + std::to_string(context.operands[0].elements()) +
-                 " elements to shape " + list_text(dims) + " of " +
-                 std::to_string(shape.elements()));
+    context.fail("cannot reshape " + counted(context.operands[0].elements(), "element") +
+                 " to shape " + list_text(dims) + " of " + std::to_string(shape.elements()));
   return {context.operands[0].with(shape)};
 }
 
@@ -283,8 +284,8 @@ std::vector<Type> infer_gradient(const InferContext& context) {
   bool seed = context.attrs.get_bool("seed");
   size_t count = context.operands.size() - (seed && !context.operands.empty() ? 1 : 0);
   if (count != static_cast<size_t>(function->num_parameters()))
-    context.fail("@" + name + " takes " + std::to_string(function->num_parameters()) +
-                 " operands, not " + std::to_string(count));
+    context.fail("@" + name + " takes " + counted(function->num_parameters(), "operand") +
+                 ", not " + std::to_string(count));
   for (size_t i = 0; i < count; ++i)
     if (!(context.operands[i] == function->parameter(static_cast<int>(i)).type()))
       context.fail("operand " + std::to_string(i) + " of @" + name + " must be " +
@@ -297,7 +298,7 @@ std::vector<Type> infer_gradient(const InferContext& context) {
   for (int64_t index : context.ints("wrt")) {
     if (index < 0 || index >= static_cast<int64_t>(count))
       context.fail("wrt " + std::to_string(index) + " is out of range for " +
-                   std::to_string(count) + " operands");
+                   counted(static_cast<int64_t>(count), "operand"));
     Type type = context.operands[static_cast<size_t>(index)];
     if (!is_float(type.dtype))
       context.fail("wrt " + std::to_string(index) + " is not of a float type");

@@ -3,6 +3,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/shape_rules.h>
 #include <mezzo/ir/verifier_rules.h>
+#include <mezzo/ir/words.h>
 
 #include <algorithm>
 #include <array>
@@ -103,8 +104,8 @@ void check_types(VerifierContext& context) {
       return context.report(op, error.message());
     }
     if (inferred.size() != declared.size())
-      return context.report(op, "has " + std::to_string(declared.size()) + " results, not " +
-                                    std::to_string(inferred.size()));
+      return context.report(op, "has " + counted(static_cast<int64_t>(declared.size()), "result") +
+                                    ", not " + std::to_string(inferred.size()));
     for (size_t i = 0; i < inferred.size(); ++i)
       if (!(inferred[i] == declared[i]))
         context.report(op, "result " + std::to_string(i) + " is " + to_string(declared[i]) +
@@ -166,8 +167,8 @@ void check_updates(VerifierContext& context) {
   const Function& function = context.function();
   std::vector<Value> results = function.results();
   if (static_cast<int>(results.size()) != function.num_results())
-    return context.report("returns " + std::to_string(results.size()) + " values for " +
-                          std::to_string(function.num_results()) + " results");
+    return context.report("returns " + counted(static_cast<int64_t>(results.size()), "value") +
+                          " for " + counted(function.num_results(), "result"));
   std::unordered_set<const ValueDef*> updated;
   for (int i = 0; i < function.num_results(); ++i) {
     const Attr* attr = function.result_attrs(i).find("updates");

@@ -5,6 +5,7 @@
 #include <mezzo/ir/kernel_rules.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/ir/verifier_rules.h>
+#include <mezzo/ir/words.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -85,8 +86,7 @@ void check_reductions(VerifierContext& context, const Op& kernel, Family family)
       context.report(op, "reduces " + to_string(op.operand(0).type()) +
                              ", another op of the kernel " + to_string(first->operand(0).type()));
   }
-  if (!first)
-    context.report(kernel, std::string("a ") + to_string(family) + " kernel has no reduction");
+  if (!first) context.report(kernel, with_article(to_string(family)) + " kernel has no reduction");
 }
 
 /// The ops of a region that `yields` need, in program order, which `number` gives.
@@ -161,8 +161,8 @@ void check_family(VerifierContext& context, const Op& kernel, Family family) {
 void check_binding(VerifierContext& context, const Op& kernel) {
   const Region& body = *kernel.body();
   if (body.num_parameters() != kernel.num_operands())
-    return context.report(kernel, "binds " + std::to_string(body.num_parameters()) + " names to " +
-                                      std::to_string(kernel.num_operands()) + " operands");
+    return context.report(kernel, "binds " + counted(body.num_parameters(), "name") + " to " +
+                                      counted(kernel.num_operands(), "operand"));
   for (int i = 0; i < kernel.num_operands(); ++i)
     if (!(body.parameter(i).type() == kernel.operand(i).type()))
       context.report(kernel, "operand " + std::to_string(i) + " is " +
@@ -174,9 +174,8 @@ void check_yield(VerifierContext& context, const Op& kernel) {
   const Op* yield = kernel.body()->terminator();
   if (!yield) return;  // found with the terminators
   if (yield->num_operands() != kernel.num_results())
-    return context.report(kernel, "yields " + std::to_string(yield->num_operands()) +
-                                      " values for " + std::to_string(kernel.num_results()) +
-                                      " results");
+    return context.report(kernel, "yields " + counted(yield->num_operands(), "value") + " for " +
+                                      counted(kernel.num_results(), "result"));
   for (int i = 0; i < yield->num_operands(); ++i) {
     Value value = yield->operand(i);
     if (!(value.type() == kernel.result(i).type()))
@@ -238,8 +237,8 @@ void verify_places(VerifierContext& context) {
     if (!places || !places->is<AttrList>()) continue;
     const AttrList& list = places->as<AttrList>();
     if (list.size() != static_cast<size_t>(op.num_results()))
-      context.report(op, "has " + std::to_string(list.size()) + " places for " +
-                             std::to_string(op.num_results()) + " results");
+      context.report(op, "has " + counted(static_cast<int64_t>(list.size()), "place") + " for " +
+                             counted(op.num_results(), "result"));
     std::optional<InPlaceRule> rule;
     for (size_t i = 0; i < list.size(); ++i) {
       const Attr& place = list[i];

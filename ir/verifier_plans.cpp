@@ -5,6 +5,7 @@
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/ir/verifier_rules.h>
+#include <mezzo/ir/words.h>
 
 #include <algorithm>
 #include <charconv>
@@ -87,7 +88,7 @@ std::string unfit_place(VerifierContext& context, const Attr& place, const Type&
   std::optional<int64_t> number = result_number(name);
   if (!number || *number >= function.num_results())
     return "there is no place @" + name + "; @" + function.name() + " has " +
-           std::to_string(function.num_results()) + " results";
+           counted(function.num_results(), "result");
   std::vector<Value> results = function.results();
   if (static_cast<size_t>(*number) >= results.size()) return "";  // found with the updates
   Type result = results[static_cast<size_t>(*number)].type();

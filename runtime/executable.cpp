@@ -6,6 +6,7 @@
 #include <mezzo/ir/flags.h>
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/verdict.h>
+#include <mezzo/ir/words.h>
 #include <mezzo/runtime/aligned_buffer.h>
 #include <mezzo/runtime/finite_scan.h>
 #include <mezzo/runtime/kernel_store.h>
@@ -134,8 +135,8 @@ void Executable::State::check(std::span<void* const> new_parameters,
               fmt::format("@{} takes {} parameters, not {}", function.name(),
                           function.num_parameters(), new_parameters.size()));
   MEZZO_CHECK(static_cast<int>(new_results.size()) == function.num_results(),
-              fmt::format("@{} gives {} results, not {}", function.name(), function.num_results(),
-                          new_results.size()));
+              fmt::format("@{} gives {}, not {}", function.name(),
+                          ir::counted(function.num_results(), "result"), new_results.size()));
   for (int i = 0; i < function.num_parameters(); ++i)
     MEZZO_CHECK(new_parameters[static_cast<size_t>(i)] || function.parameter(i).type().bytes() == 0,
                 fmt::format("parameter {} (%{}) of @{} has no memory", i,

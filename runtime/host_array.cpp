@@ -4,6 +4,7 @@
 #include <mezzo/runtime/host_array.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/words.h>
 #include <mezzo/runtime/memory.h>
 
 #include <algorithm>
@@ -117,15 +118,16 @@ HostArray::HostArray(const ir::Type& type) : type(type) {
 HostArray::HostArray(const ir::Type& type, std::span<const double> values) : HostArray(type) {
   if (static_cast<int64_t>(values.size()) != type.elements())
     throw UserError({}, "an array " + ir::to_string(type) + " has " +
-                            std::to_string(type.elements()) + " elements, not " +
+                            ir::counted(type.elements(), "element") + ", not " +
                             std::to_string(values.size()));
   for (size_t i = 0; i < values.size(); ++i) set(static_cast<int64_t>(i), values[i]);
 }
 
 void HostArray::check_size() const {
   if (static_cast<int64_t>(bytes.size()) != type.bytes())
-    throw UserError({}, "array: " + to_string(type) + " takes " + std::to_string(type.bytes()) +
-                            " bytes, but there are " + std::to_string(bytes.size()));
+    throw UserError({}, "array: " + to_string(type) + " takes " +
+                            ir::counted(type.bytes(), "byte") + ", but there are " +
+                            std::to_string(bytes.size()));
 }
 
 size_t HostArray::offset_of(int64_t index) const {
@@ -133,7 +135,8 @@ size_t HostArray::offset_of(int64_t index) const {
   // A negative index is a huge one here.
   if (static_cast<size_t>(index) >= bytes.size() / size)
     throw UserError({}, "array: there is no element " + std::to_string(index) + " in " +
-                            to_string(type) + " with " + std::to_string(bytes.size()) + " bytes");
+                            to_string(type) + " with " +
+                            ir::counted(static_cast<int64_t>(bytes.size()), "byte"));
   return static_cast<size_t>(index) * size;
 }
 
@@ -176,9 +179,10 @@ void HostArray::check_element(const char* name, size_t size, ir::Location locati
   const int64_t own = ir::byte_size(type.dtype);
   if (static_cast<int64_t>(size) == own) return;
   throw UserError(location,
-                  std::string("array: ") + name + " of " + std::to_string(size) +
-                      " bytes is no view of " + ir::to_string(type.dtype) + ", which has " +
-                      std::to_string(own) + ", in " + ir::to_string(type),
+                  std::string("array: ") + name + " of " +
+                      ir::counted(static_cast<int64_t>(size), "byte") + " is no view of " +
+                      ir::to_string(type.dtype) + ", which has " + std::to_string(own) + ", in " +
+                      ir::to_string(type),
                   "converted_to gives the numbers in another element type, to_doubles as doubles; "
                   "f16 and bf16 are viewed as uint16_t");
 }

@@ -146,8 +146,31 @@ TEST_CASE("a layer called with the wrong number of features") {
   Caught error = caught(kMatrix, kMatrix, [&](Tensor x, Tensor) { layer(x); });
   CHECK(error.line == line);
   CHECK(error.text ==
-        "dense 'head': takes 5 features, not x tensor<4x3xf32>\nnote: the last axis "
+        "dense 'head': takes 5 features, but x has 3 (tensor<4x3xf32>)\nnote: the last axis "
         "is the axis of features");
+}
+
+TEST_CASE("one of a thing is told in the singular") {
+  nn::Dense layer{1, 5, {.name = "one"}};
+  const std::string hint = "\nnote: the last axis is the axis of features";
+  const ir::Type scalar(f32, {});
+  CHECK(caught(kMatrix, scalar, [&](Tensor x, Tensor) { layer(x); }).text ==
+        "dense 'one': takes 1 feature, but x has 3 (tensor<4x3xf32>)" + hint);
+  CHECK(caught(kMatrix, scalar, [&](Tensor, Tensor y) { layer(y); }).text ==
+        "dense 'one': takes 1 feature, but x has no axis (tensor<f32>)" + hint);
+  CHECK(caught(kMatrix, scalar, [&](Tensor, Tensor) { layer(2.0); }).text ==
+        "dense 'one': takes 1 feature, not a number" + hint);
+  CHECK(caught(kMatrix, scalar, [](Tensor, Tensor y) {
+          reshape(y, {2, -1});
+        }).text.starts_with("reshape: 1 element does not divide into [2, -1] (x tensor<f32>)"));
+  CHECK(caught(kMatrix, scalar, [](Tensor, Tensor y) {
+          reshape(y, {2});
+        }).text.starts_with("reshape: cannot reshape 1 element to shape [2] of 2"));
+  CHECK(caught([] {
+          Dataset{Array({1, 2}, {1, 2}), Array({2}, {0, 1})}.check();
+        }).text.starts_with("dataset: 1 input (tensor<1x2xf32>) and 2 targets (tensor<2xf32>)"));
+  CHECK(caught([] { Array({1}, {1, 2}); }).text ==
+        "error: an array tensor<1xf32> has 1 element, not 2");
 }
 
 TEST_CASE("two layers with one name") {
@@ -376,7 +399,7 @@ TEST_CASE("data sets and arrays that do not fit name the call") {
   error = caught([&] { three.first(-1); });
   CHECK(error.line == line);
   CHECK(error.text ==
-        "dataset: first(-1): the count must be at least 0\nnote: there are 3 samples; a larger "
+        "dataset: first(-1): the count must be at least 0\nnote: 3 samples are there; a larger "
         "count gives all of them");
   CHECK(three.first(0).size() == 0);
   CHECK(three.first(7).size() == 3);

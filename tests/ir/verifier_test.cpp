@@ -106,7 +106,7 @@ TEST_CASE("a region ends in its terminator") {
       "@loss: return: stands where only a last 'return' may end a region\n"
       "@loss: the last op must be 'return'\n"
       "@loss: return: operand 0, %l, is read before it is made\n"
-      "@loss: returns 0 values for 1 results\n"
+      "@loss: returns 0 values for 1 result\n"
       "@step: %l, %dw = gradient: gradient: the first result of @loss must be a float scalar, the "
       "loss (x tensor<4xf32>, x tensor<4xf32>)\n");
 }
@@ -407,9 +407,9 @@ TEST_CASE("plans and places must lie inside what they stand for") {
         head + "place 1048576000 of 16 bytes lies outside the arena of 64\n");
   CHECK(found_at("-64", "grain = 4") == head + "place -64 is no multiple of 64\n");
   CHECK(found_at("@result7", "grain = 4") ==
-        head + "there is no place @result7; @f has 1 results\n");
+        head + "there is no place @result7; @f has 1 result\n");
   CHECK(found_at("@result0x", "grain = 4") ==
-        head + "there is no place @result0x; @f has 1 results\n");
+        head + "there is no place @result0x; @f has 1 result\n");
   CHECK(found_at("0", "vector = 3") ==
         head + "plan: 'vector' must be a power of two up to 1024, not 3\n");
   CHECK(found_at("0", "grain = 0") == head + "plan: 'grain' must be positive, not 0\n");

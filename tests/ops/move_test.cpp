@@ -114,7 +114,7 @@ TEST_CASE("inputs must be as many and of the types of the parameters") {
   Type f32(DType::F32, {2});
   auto module = one_op_module(OpKind::Neg, std::span(&f32, 1));
   const Function& function = *module->function("f");
-  CHECK_THROWS_WITH_AS(run(*module, function, {}), doctest::Contains("takes 1 inputs, not 0"),
+  CHECK_THROWS_WITH_AS(run(*module, function, {}), doctest::Contains("takes 1 input, not 0"),
                        mezzo::UserError);
   InterpreterTensor wrong(Type(DType::F16, {2}));
   CHECK_THROWS_WITH_AS(run(*module, function, std::span(&wrong, 1)),

@@ -245,11 +245,11 @@ TEST_CASE("a planned text whose plans or places do not hold is refused before it
   CHECK(error(", places = [0]", plan) == "");
   CHECK(error(", places = [@result0]", plan) == "");
   CHECK(error("", plan) == head + "has no places for its results");
-  CHECK(error(", places = []", plan) == head + "has 0 places for 1 results");
+  CHECK(error(", places = []", plan) == head + "has 0 places for 1 result");
   CHECK(error(", places = [1048576000]", plan) ==
         head + "place 1048576000 of 16 bytes lies outside the arena of 64");
   CHECK(error(", places = [@result7]", plan) ==
-        head + "there is no place @result7; @f has 1 results");
+        head + "there is no place @result7; @f has 1 result");
   CHECK(error(", places = [0]", "grain = 4, vector = 3") ==
         head + "plan: 'vector' must be a power of two up to 1024, not 3");
 }
