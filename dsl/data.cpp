@@ -24,15 +24,21 @@ void Dataset::check(ir::Location location) const {
   detail::located(location, "dataset: targets", [&] { targets.check_size(); });
   int64_t labels = targets.type.rank() ? targets.type.shape[0] : 0;
   if (size() != labels || inputs.type.rank() == 0)
-    throw UserError(location,
-                    fmt::format("dataset: {} inputs ({}) and {} targets ({})", size(),
-                                to_string(inputs.type), labels, to_string(targets.type)),
-                    "the first axis of both is the axis of samples");
+    throw UserError(
+        location,
+        fmt::format("dataset: {} ({}) and {} ({})", ir::counted(size(), "input"),
+                    to_string(inputs.type), ir::counted(labels, "target"), to_string(targets.type)),
+        "the first axis of both is the axis of samples");
 }
 
 Dataset Dataset::first(int64_t count, ir::Location location) const {
   check(location);
-  count = std::clamp<int64_t>(count, 0, size());
+  if (count < 0)
+    throw UserError(location,
+                    fmt::format("dataset: first({}): the count must be at least 0", count),
+                    fmt::format("{}; a larger count gives all of them",
+                                ir::counted(size(), "sample is there", "samples are there")));
+  count = std::min(count, size());
   auto head = [&](const Array& array) {
     Array out{array.type.with(array.type.shape.with(0, count))};
     std::copy_n(array.bytes.begin(), out.bytes.size(), out.bytes.begin());
@@ -69,20 +75,23 @@ struct Source {
   }
 };
 
-Dataset read_part(const Source& source, const std::string& prefix) {
+Dataset read_part(const Source& source, const std::string& prefix, ir::Location location) {
   auto read = [&](const std::string& name, int rank) {
     std::filesystem::path path = std::filesystem::path(source.folder) / name;
     std::error_code error;
     const bool there = std::filesystem::exists(path, error);
     if (error)
-      throw UserError({}, "fashion_mnist: " + path.string() + ": cannot read: " + error.message(),
+      throw UserError(location,
+                      "fashion_mnist: " + path.string() + ": cannot read: " + error.message(),
                       source.remedy());
     if (!there)
-      throw UserError({}, "fashion_mnist: " + path.string() + " is not there", source.remedy());
-    runtime::HostArray array = runtime::read_idx(path);
+      throw UserError(location, "fashion_mnist: " + path.string() + " is not there",
+                      source.remedy());
+    runtime::HostArray array =
+        detail::located(location, "", [&] { return runtime::read_idx(path); });
     if (array.type.rank() != rank || array.type.dtype != u8)
-      throw UserError({}, fmt::format("fashion_mnist: {} holds {}, expected u8 with {} axes",
-                                      path.string(), to_string(array.type), rank));
+      throw UserError(location, fmt::format("fashion_mnist: {} holds {}, expected u8 with {} axes",
+                                            path.string(), to_string(array.type), rank));
     return array;
   };
   runtime::HostArray images = read(prefix + "-images-idx3-ubyte.gz", 3);
@@ -90,19 +99,19 @@ Dataset read_part(const Source& source, const std::string& prefix) {
   int64_t count = images.type.shape[0];
   images.type.shape = Shape{count, images.type.elements() / std::max<int64_t>(1, count)};
   Dataset part{Array(std::move(images)), Array(labels.converted_to(i32))};
-  part.check();
+  part.check(location);
   return part;
 }
 
 }  // namespace
 
-data::Split data::fashion_mnist(std::string folder) {
+data::Split data::fashion_mnist(std::string folder, ir::Location location) {
   Source source{Source::By::Argument, std::move(folder)};
   const char* variable = std::getenv("MEZZO_DATA");
   if (source.folder.empty())
     source = variable && *variable ? Source{Source::By::Variable, variable}
                                    : Source{Source::By::Default, kPackageFolder};
-  return {read_part(source, "train"), read_part(source, "t10k")};
+  return {read_part(source, "train", location), read_part(source, "t10k", location)};
 }
 
 namespace detail {

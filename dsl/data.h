@@ -19,7 +19,7 @@ struct Dataset {
   Array targets;
 
   int64_t size() const { return inputs.type.rank() ? inputs.type.shape[0] : 0; }
-  /// The first `count` samples.
+  /// The first `count` samples, all where there are fewer; throws UserError for a count below 0.
   Dataset first(int64_t count, ir::Location location = ir::Location::here()) const;
   /// Throws UserError when the arrays do not hold the same number of samples, or other bytes than
   /// their types say.
@@ -36,7 +36,7 @@ struct Split {
 /// the four .gz files; left out, it is $MEZZO_DATA, else the folder of the Debian package
 /// dataset-fashion-mnist. Throws UserError that names what is missing or cannot be read, and says
 /// what to do.
-Split fashion_mnist(std::string folder = "");
+Split fashion_mnist(std::string folder = "", ir::Location location = ir::Location::here());
 
 }  // namespace data
 

@@ -27,6 +27,7 @@ struct JitPrograms::State {
   /// Calls take turns: a program has one arena, and a call may compile.
   std::recursive_mutex turn;
   std::map<std::string, Entry> entries;
+  bool tracing = false;
   Array rng{ir::Type(i64, {2})};
 };
 
@@ -41,7 +42,18 @@ JitPrograms::JitPrograms(TensorFunction function, JitOptions options, ir::Locati
 
 JitPrograms::~JitPrograms() = default;
 
-JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
+JitPrograms& live_programs(JitPrograms* programs, ir::Location location) {
+  if (!programs)
+    throw UserError(location, "jit: the function was moved from",
+                    "use the one that it was moved to");
+  return *programs;
+}
+
+JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments, ir::Location location) {
+  if (state_->tracing)
+    throw UserError(location, "jit: the function calls itself while it is traced",
+                    "a traced function works on tensors: call the C++ function that was given to "
+                    "jit, on tensors and with an end");
   std::string signature;
   for (const Array& argument : arguments) signature += to_string(argument.type) + ";";
   auto found = state_->entries.find(signature);
@@ -51,12 +63,10 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
   Trace trace("jit", options_.policy ? options_.policy->storage() : f32);
   ir::Function* main = trace.begin_function("main");
   std::vector<Tensor> inputs;
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  for (size_t i = 0; i < arguments.size(); ++i)
     inputs.push_back(trace.input(arguments[i].type, "x" + std::to_string(i)));
-    entry.inputs.emplace(main->parameter(static_cast<int>(i)).name(), i);
-  }
   std::vector<ir::Value> results;
-  for (const Tensor& result : function_(inputs))
+  for (const Tensor& result : traced(inputs))
     results.push_back(trace.value(result, "jit", location_));
   std::vector<ir::Attrs> attrs(results.size());
   if (trace.uses_rng()) {
@@ -65,6 +75,9 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
     attrs.push_back({{"updates", ir::ValueRef{rng.def()}}});
   }
   trace.end_function(results, std::move(attrs));
+  // Names at the end of the trace: the function may have named its arguments.
+  for (size_t i = 0; i < arguments.size(); ++i)
+    entry.inputs.emplace(main->parameter(static_cast<int>(i)).name(), i);
   entry.parameters = trace.parameters();
   for (size_t i = 0; i < entry.parameters.size(); ++i)
     entry.weights.emplace(entry.parameters[i].name, i);
@@ -85,16 +98,21 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments) {
   return state_->entries.emplace(signature, std::move(entry)).first->second;
 }
 
-std::string JitPrograms::ir(std::span<const Array> arguments) {
-  std::lock_guard turn(state_->turn);
-  return entry(arguments).traced;
+std::vector<Tensor> JitPrograms::traced(std::span<const Tensor> inputs) {
+  const FlagScope tracing(state_->tracing);
+  return function_(inputs);
 }
 
-std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
-  for (size_t i = 0; i < arguments.size(); ++i)
-    located(location_, "jit: argument " + std::to_string(i), [&] { arguments[i].check_size(); });
+std::string JitPrograms::ir(std::span<const Array> arguments, ir::Location location) {
   std::lock_guard turn(state_->turn);
-  Entry& entry = this->entry(arguments);
+  return entry(arguments, location).traced;
+}
+
+std::vector<Array> JitPrograms::call(std::span<const Array> arguments, ir::Location location) {
+  for (size_t i = 0; i < arguments.size(); ++i)
+    located(location, "jit: argument " + std::to_string(i), [&] { arguments[i].check_size(); });
+  std::lock_guard turn(state_->turn);
+  Entry& entry = this->entry(arguments, location);
   if (!entry.has_run) {
     choose_streams(entry.parameters, options_.seed);
     for (const passes::Finding& finding : find_twins(entry.parameters, location_))
@@ -132,7 +150,7 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments) {
   for (int i = 0; i < function.num_results(); ++i)
     results.push_back(function.updated_parameter(i) ? nullptr : out[next++].bytes.data());
   if (entry.program->run(parameters, results))
-    throw UserError(location_, "jit: an index is out of range",
+    throw UserError(location, "jit: an index is out of range",
                     "indices and labels must lie in [0, size); nothing wraps around");
   return out;
 }

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace mezzo {
@@ -37,13 +38,15 @@ class JitPrograms {
   /// `location`: of the call of `jit`, for errors that have no line of their own.
   JitPrograms(TensorFunction function, JitOptions options, ir::Location location);
   ~JitPrograms();
-  std::vector<Array> call(std::span<const Array> arguments);
+  /// `location`: of the call. Throws UserError inside of the function itself, while it is traced.
+  std::vector<Array> call(std::span<const Array> arguments, ir::Location location);
   /// The traced module as IR text.
-  std::string ir(std::span<const Array> arguments);
+  std::string ir(std::span<const Array> arguments, ir::Location location);
 
  private:
   struct Entry;
-  Entry& entry(std::span<const Array> arguments);
+  Entry& entry(std::span<const Array> arguments, ir::Location location);
+  std::vector<Tensor> traced(std::span<const Tensor> inputs);
   TensorFunction function_;
   JitOptions options_;
   ir::Location location_;
@@ -51,32 +54,44 @@ class JitPrograms {
   std::unique_ptr<State> state_;
 };
 
+/// Throws UserError for null: a function that was moved from.
+JitPrograms& live_programs(JitPrograms* programs, ir::Location location);
+
+/// An argument of a jitted function, one for each place.
+template <size_t>
+using JitArgument = const Array&;
+
 }  // namespace detail
 
-template <size_t N, bool kOneResult>
-class Jitted {
+/// A function of N arrays. Where it was moved from, a call throws UserError.
+template <size_t N, bool kOneResult, typename Places = std::make_index_sequence<N>>
+class Jitted;
+
+template <size_t N, bool kOneResult, size_t... I>
+class Jitted<N, kOneResult, std::index_sequence<I...>> {
  public:
   explicit Jitted(std::shared_ptr<detail::JitPrograms> programs) : programs_(std::move(programs)) {}
 
   /// Runs on arrays (numbers are f32 scalars); one Array, or a vector of them where the function
   /// gives several tensors.
-  template <typename... Arrays>
-    requires(sizeof...(Arrays) == N)
-  auto operator()(const Arrays&... arguments) const {
-    std::vector<Array> list{Array(arguments)...};
+  auto operator()(detail::JitArgument<I>... arguments,
+                  ir::Location location = ir::Location::here()) const {
+    std::vector<Array> results = live(location).call(std::vector<Array>{arguments...}, location);
     if constexpr (kOneResult)
-      return std::move(programs_->call(list)[0]);
+      return std::move(results[0]);
     else
-      return programs_->call(list);
+      return results;
   }
   /// The traced program for such arguments as IR text.
-  template <typename... Arrays>
-    requires(sizeof...(Arrays) == N)
-  std::string ir(const Arrays&... arguments) const {
-    return programs_->ir(std::vector<Array>{Array(arguments)...});
+  std::string ir(detail::JitArgument<I>... arguments,
+                 ir::Location location = ir::Location::here()) const {
+    return live(location).ir(std::vector<Array>{arguments...}, location);
   }
 
  private:
+  detail::JitPrograms& live(ir::Location location) const {
+    return detail::live_programs(programs_.get(), location);
+  }
   std::shared_ptr<detail::JitPrograms> programs_;
 };
 

@@ -100,7 +100,11 @@ class LayerScope {
 
 namespace nn {
 
-std::shared_ptr<detail::ParameterState> detail_state(const Parameter& parameter) {
+const std::shared_ptr<detail::ParameterState>& detail_state(const Parameter& parameter,
+                                                            ir::Location location) {
+  if (!parameter.state_)
+    throw UserError(location, "the parameter was moved from",
+                    "use the nn::Parameter that it was moved to; a copy shares its numbers");
   return parameter.state_;
 }
 
@@ -108,21 +112,36 @@ Parameter::Parameter(Dims shape, Initializer initializer, std::string name, ir::
     : state_(std::make_shared<detail::ParameterState>()) {
   state_->shape = detail::located(location, "parameter '" + name + "'",
                                   [&] { return Shape(std::span<const int64_t>(shape)); });
+  auto check = [&](const char* what, auto kind, auto last) {
+    if (kind > last)
+      throw UserError(location,
+                      fmt::format("parameter '{}': the initializer's {} {} is unknown", name, what,
+                                  static_cast<int>(kind)),
+                      "the functions of mezzo::initializers make initializers");
+  };
+  check("kind", initializer.kind, Initializer::Kind::Normal);
+  check("fan", initializer.fan, Initializer::Fan::Average);
   state_->local_name = std::move(name);
   state_->initializer = initializer;
 }
 
-const std::string& Parameter::name() const { return state_->name; }
-const Shape& Parameter::shape() const { return state_->shape; }
+const std::string& Parameter::name(ir::Location location) const {
+  return detail_state(*this, location)->name;
+}
+const Shape& Parameter::shape(ir::Location location) const {
+  return detail_state(*this, location)->shape;
+}
 
 const Array& Parameter::value(ir::Location location) const {
-  if (!state_->value)
-    throw UserError(location, "parameter '" + state_->local_name + "' has no value yet",
+  const detail::ParameterState& state = *detail_state(*this, location);
+  if (!state.value)
+    throw UserError(location, "parameter '" + state.local_name + "' has no value yet",
                     "parameters are made when the first program that uses them is built");
-  return *state_->value;
+  return *state.value;
 }
 
 void Parameter::set_value(const Array& value, ir::Location location) {
+  detail_state(*this, location);
   detail::located(location, "parameter '" + state_->local_name + "'", [&] { value.check_size(); });
   if (!(value.shape() == state_->shape))
     throw UserError(location,
@@ -161,21 +180,31 @@ Dense::Dense(int64_t in, int64_t out, DenseOptions options, ir::Location locatio
 }
 
 Tensor Dense::operator()(Operand x) const {
+  if (!state_)
+    throw UserError(x.location(), "dense: the layer was moved from",
+                    "use the nn::Dense that it was moved to; a copy shares its parameters");
   detail::Trace& trace = detail::Trace::require("dense", x.location());
   detail::LayerScope scope(trace, state_, x.location());
-  if (!x.is_tensor() || x.rank() < 1 || x.shape()[x.rank() - 1] != in_)
-    throw UserError(x.location(),
-                    fmt::format("dense '{}': takes {} features, not {}", trace.scope(), in_,
-                                x.is_tensor() ? "x " + to_string(x.type()) : "a literal"),
-                    "the last axis is the axis of features");
-  Operand weight(
-      trace.tensor(trace.value(trace.parameter(detail_state(weight_)), "dense", x.location())),
-      x.location());
+  auto features = [&] { return x.shape()[x.rank() - 1]; };
+  if (!x.is_tensor() || x.rank() < 1 || features() != in_) {
+    const std::string given =
+        !x.is_tensor() ? "not a number"
+        : x.rank() < 1 ? "but x has no axis (" + to_string(x.type()) + ")"
+                       : fmt::format("but x has {} ({})", features(), to_string(x.type()));
+    throw UserError(
+        x.location(),
+        fmt::format("dense '{}': takes {}, {}", trace.scope(), ir::counted(in_, "feature"), given),
+        "the last axis is the axis of features");
+  }
+  Operand weight(trace.tensor(trace.value(trace.parameter(detail_state(weight_, x.location())),
+                                          "dense", x.location())),
+                 x.location());
   // A single row is a matrix product like any other.
   Tensor rows = x.rank() == 1 ? reshape(x, {1, in_}) : x.tensor();
   Tensor y = matmul(Operand(rows, x.location()), weight);
   if (has_bias_)
-    y = add(Operand(y, x.location()), Operand(trace.parameter(detail_state(bias_)), x.location()));
+    y = add(Operand(y, x.location()),
+            Operand(trace.parameter(detail_state(bias_, x.location())), x.location()));
   if (x.rank() == 1) y = reshape(Operand(y, x.location()), {out_});
   trace.layer_calls.push_back({trace.scope(), fmt::format("dense {} -> {}", in_, out_), x.type(),
                                y.type(), in_ * out_ + (has_bias_ ? out_ : 0), x.location(),

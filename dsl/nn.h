@@ -25,7 +25,8 @@ namespace nn {
 /// and a call operator; a copy shares the layers.
 struct Module {};
 
-/// Numbers that training changes. Usable as an operand inside of a trace.
+/// Numbers that training changes. Usable as an operand inside of a trace. Of a handle that was
+/// moved from, everything but its destructor and an assignment throws UserError.
 class Parameter {
  public:
   /// `name` is completed by the names of the layers around it, and by a number where it is taken.
@@ -35,8 +36,8 @@ class Parameter {
 
   /// The full name in the first program that uses it, empty before; another program may give it a
   /// number where layers without names of their own meet.
-  const std::string& name() const;
-  const Shape& shape() const;
+  const std::string& name(ir::Location location = ir::Location::here()) const;
+  const Shape& shape(ir::Location location = ir::Location::here()) const;
   /// The numbers; throws UserError before the first program that uses it has run.
   const Array& value(ir::Location location = ir::Location::here()) const;
   /// Replaces the numbers, rounded to the parameter's element type once it has one. A Trainer's
@@ -45,12 +46,15 @@ class Parameter {
   void set_value(const Array& value, ir::Location location = ir::Location::here());
 
  private:
-  friend std::shared_ptr<detail::ParameterState> detail_state(const Parameter& parameter);
+  friend const std::shared_ptr<detail::ParameterState>& detail_state(const Parameter& parameter,
+                                                                     ir::Location location);
   std::shared_ptr<detail::ParameterState> state_;
 };
 
-/// What copies of the handle share. Inside the library only.
-std::shared_ptr<detail::ParameterState> detail_state(const Parameter& parameter);
+/// What copies of the handle share; throws UserError where it was moved from. Inside the library
+/// only.
+const std::shared_ptr<detail::ParameterState>& detail_state(const Parameter& parameter,
+                                                            ir::Location location);
 
 struct DenseOptions {
   std::string name = "";
@@ -58,7 +62,8 @@ struct DenseOptions {
   Initializer initializer = initializers::glorot_uniform();
 };
 
-/// `x @ w + b` over the last axis; w is `[in, out]`.
+/// `x @ w + b` over the last axis; w is `[in, out]`. A call of a layer that was moved from throws
+/// UserError.
 class Dense {
  public:
   /// Throws UserError for negative sizes.

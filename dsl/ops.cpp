@@ -34,7 +34,8 @@ Tensor Tensor::named(std::string_view name, ir::Location location) const {
 
 Operand::Operand(const nn::Parameter& parameter, const char* file, int line)
     : location_{file, line} {
-  tensor_ = Trace::require("parameter", location_).parameter(nn::detail_state(parameter));
+  tensor_ =
+      Trace::require("parameter", location_).parameter(nn::detail_state(parameter, location_));
 }
 
 namespace {
@@ -51,7 +52,13 @@ Tensor unary(OpKind kind, const Operand& x, Attrs attrs,
   return trace.tensor(trace.make(kind, {value}, std::move(attrs), x.location(), declared));
 }
 
+/// Throws UserError for a number that is no element type.
+void check_type(const char* what, DType dtype, ir::Location location) {
+  detail::located(location, what, [&] { ir::to_string(dtype); });
+}
+
 ir::Type type_of(const char* what, DType dtype, const Dims& dims, ir::Location location) {
+  check_type(what, dtype, location);
   return detail::located(location, what,
                          [&] { return ir::Type(dtype, Shape(std::span<const int64_t>(dims))); });
 }
@@ -98,6 +105,7 @@ Tensor detail::elementwise(const char* op, std::initializer_list<Operand> operan
 
 Tensor cast(Operand x, DType dtype) {
   Trace& trace = require(OpKind::Cast, x.location());
+  check_type("cast", dtype, x.location());
   Value value = x.is_tensor() ? trace.value(x.tensor(), "cast", x.location())
                               : detail::single(trace, OpKind::Cast, x);
   return trace.tensor(trace.make(OpKind::Cast, {value}, {{"user", true}}, x.location(),
@@ -167,8 +175,9 @@ Tensor reshape(Operand x, Dims shape) {
   if (open != shape.end()) {
     if (known <= 0 || elements % known != 0)
       throw UserError(x.location(),
-                      "reshape: " + std::to_string(elements) + " elements do not divide into " +
-                          list_text(shape) + " (x " + to_string(x.type()) + ")",
+                      "reshape: " + ir::counted(elements, "element does", "elements do") +
+                          " not divide into " + list_text(shape) + " (x " + to_string(x.type()) +
+                          ")",
                       "the given lengths must divide the number of elements");
     *open = elements / known;
   }
@@ -205,16 +214,17 @@ Tensor broadcast_to(Operand x, Dims shape) {
 }
 
 Tensor full(Dims shape, Literal value, DType dtype, Location location) {
-  return nullary(OpKind::Constant, type_of("full", dtype, shape, location),
+  const ir::Type type = type_of("full", dtype, shape, location);
+  return nullary(OpKind::Constant, type,
                  {{"value", detail::literal_attr("full", dtype, value, location)}}, location);
 }
 
 Tensor constant(std::vector<double> values, Dims shape, DType dtype, Location location) {
+  const ir::Type type = type_of("constant", dtype, shape, location);
   ir::AttrList list;
   for (double value : values)
     list.push_back(detail::literal_attr("constant", dtype, value, location));
-  return nullary(OpKind::Constant, type_of("constant", dtype, shape, location),
-                 {{"value", Attr(list)}}, location);
+  return nullary(OpKind::Constant, type, {{"value", Attr(list)}}, location);
 }
 
 Tensor iota(Dims shape, DType dtype, int64_t axis, Location location) {

@@ -51,6 +51,10 @@ void check_rule(const LossScale& scale, ir::Location location) {
 }  // namespace
 
 std::string LossScale::options(const Policy& policy, ir::Location location) const {
+  if (kind > Kind::None)
+    throw UserError(location,
+                    fmt::format("loss scale: the kind {} is unknown", static_cast<int>(kind)),
+                    "by_policy(), dynamic(), static_scale() and none() make loss scales");
   if (!enabled(policy)) return "off";
   check(ir::power_of_two_fault("the initial scale", initial), location);
   if (kind != Kind::Static) check_rule(*this, location);

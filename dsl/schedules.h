@@ -38,7 +38,9 @@ inline Cosine cosine_decay(double from, double to, int64_t steps,
 
 }  // namespace schedules
 
-/// A constant, which is state that the program may change between steps, or a schedule.
+/// A constant, which is state that the program may change between steps, or a schedule. A step to
+/// which a schedule gives anything but a finite number from 0 on throws UserError and changes no
+/// parameter.
 class LearningRate {
  public:
   template <typename T>

@@ -143,10 +143,17 @@ Tensor Trace::parameter(const std::shared_ptr<ParameterState>& state) {
     Frame& root = frames_.front();
     ir::Value value = root.function->add_parameter(ir::Type(storage_, state->shape),
                                                    fresh_name(root, name), {{"param", true}});
-    parameters_.push_back({state, std::string(value.name())});
+    parameters_.push_back(state);
     found = parameter_values_.emplace(state.get(), value).first;
   }
   return tensor(found->second);
+}
+
+std::vector<ProgramParameter> Trace::parameters() const {
+  std::vector<ProgramParameter> out;
+  for (const std::shared_ptr<ParameterState>& state : parameters_)
+    out.push_back({state, std::string(parameter_values_.at(state.get()).name())});
+  return out;
 }
 
 ir::Value Trace::rng(ir::Location location) {

@@ -98,8 +98,9 @@ class Trace {
   };
   std::vector<LayerCall> layer_calls;
 
-  /// Parameters in order of their first use, by their names in the outermost function.
-  const std::vector<ProgramParameter>& parameters() const { return parameters_; }
+  /// Parameters in order of their first use, by the names that they have now in the outermost
+  /// function: the program may name any value.
+  std::vector<ProgramParameter> parameters() const;
   /// Name of the random state in the outermost function; empty when nothing is random.
   std::string rng_name() const { return rng_ ? std::string(rng_.name()) : ""; }
   std::vector<passes::Finding> findings;
@@ -124,7 +125,7 @@ class Trace {
   std::vector<std::string> scopes_;
   std::unordered_map<const LayerState*, std::string> layers_;
   std::unordered_map<const ParameterState*, ir::Value> parameter_values_;
-  std::vector<ProgramParameter> parameters_;
+  std::vector<std::shared_ptr<ParameterState>> parameters_;
   std::vector<std::shared_ptr<LayerState>> kept_layers_;
   std::set<std::string> layer_names_, parameter_names_;
   ir::Value rng_;
@@ -186,5 +187,17 @@ std::vector<ir::Value> promote(Trace& trace, ir::OpKind kind, std::span<const Op
 /// The value of one operand; a literal becomes f32 or i32, a 16-bit tensor in a `keep_f32` region
 /// f32.
 ir::Value single(Trace& trace, ir::OpKind kind, const Operand& operand);
+
+/// While it lives, the flag is set: that functions of the program are being called for a trace.
+class FlagScope {
+ public:
+  explicit FlagScope(bool& flag) : flag_(flag) { flag_ = true; }
+  ~FlagScope() { flag_ = false; }
+  FlagScope(const FlagScope&) = delete;
+  FlagScope& operator=(const FlagScope&) = delete;
+
+ private:
+  bool& flag_;
+};
 
 }  // namespace mezzo::detail

@@ -76,13 +76,12 @@ struct FitOptions {
 };
 
 struct Evaluation {
-  /// Mean over the batches. Where the loss is a mean of `cross_entropy` over the targets, perhaps
-  /// times a constant, a batch weighs as many as its labels that are not ignored, so that its size
+  /// Mean over the batches. Where the loss is a mean of `cross_entropy`, perhaps times a
+  /// constant, a batch weighs as many as its labels that are not ignored, so that its size
   /// does not matter; 0 when all are ignored. Any other loss weighs by samples: a cross_entropy
   /// with a penalty added does depend on the batch where labels are ignored.
   double loss = 0;
-  /// NaN where the targets are no class labels (integers, one for each row of the output) or every
-  /// label is ignored.
+  /// NaN where the loss has no class labels, as Trainer says, or every label is ignored.
   double accuracy = 0;
 };
 
@@ -114,8 +113,12 @@ class TrainerState;
 
 class Trainer {
  public:
-  /// `model`: tensor -> tensor; `loss`: (output, target) -> scalar; integer targets under an output
-  /// with one axis more also give an accuracy.
+  /// `model`: tensor -> tensor; `loss`: (output, target) -> scalar. The accuracy is that of the
+  /// loss's cross_entropy: of its logits, whether or not they are the model's output, over the
+  /// labels that it reads, whatever computed them, and without those that it ignores. Of several
+  /// the one counts that reads the targets, then the one of the output, then the first. A loss
+  /// without any has an accuracy of the output where the targets are integers, one for each row
+  /// of at least two classes.
   template <typename Model, typename Loss, typename Optimizer>
   Trainer(Model model, Loss loss, const Optimizer& optimizer, TrainerOptions options = {},
           ir::Location location = ir::Location::here())
@@ -124,7 +127,8 @@ class Trainer {
                                             detail::plan_optimizer(optimizer, location),
                                             std::move(options), location}) {}
   ~Trainer();
-  /// Of the Trainer that was moved from, everything but its destructor throws UserError.
+  /// Of the Trainer that was moved from, everything but its destructor throws UserError; a `fit`
+  /// that runs goes on.
   Trainer(Trainer&&) noexcept;
 
   /// Trains; throws UserError when the loss is broken in a way that a smaller scale cannot mend,
@@ -160,8 +164,11 @@ class Trainer {
 
  private:
   explicit Trainer(detail::TrainingDescription description);
-  detail::TrainerState& live(ir::Location location) const;
-  std::unique_ptr<detail::TrainerState> state_;
+  /// Its share keeps the state alive while the program's functions run, which may move the Trainer.
+  std::shared_ptr<detail::TrainerState> live(ir::Location location) const;
+  /// The same; throws UserError where the model or the loss is being traced.
+  std::shared_ptr<detail::TrainerState> idle(ir::Location location) const;
+  std::shared_ptr<detail::TrainerState> state_;
 };
 
 }  // namespace mezzo

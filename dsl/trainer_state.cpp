@@ -34,20 +34,23 @@ struct Weight {
 /// The weight of the first `samples` samples of the batch that stands in `built`.
 Weight weigh(const TrainerState::Built& built, int64_t samples) {
   const ir::Type& type = built.targets.type;
-  int64_t labels = type.elements() / std::max<int64_t>(1, samples_of(type)) * samples;
+  const LabelCounts& counts = built.traced.counts;
+  auto share_of = [&](int64_t all) {
+    return static_cast<double>(all) * static_cast<double>(samples) /
+           static_cast<double>(std::max<int64_t>(1, samples_of(type)));
+  };
   auto without = [&](int64_t ignored) {
-    int64_t counted = 0;
-    for (int64_t i = 0; i < labels; ++i) counted += built.targets.as_integer(i) != ignored;
+    int64_t targets = std::llround(share_of(type.elements())), counted = 0;
+    for (int64_t i = 0; i < targets; ++i) counted += built.targets.as_integer(i) != ignored;
     return static_cast<double>(counted);
   };
-  const TrainingModule& traced = built.traced;
-  Weight weight{static_cast<double>(samples), static_cast<double>(labels),
-                static_cast<double>(labels)};
-  if (!traced.labels.empty()) weight.counted = without(traced.labels[0].ignore_index);
-  if (traced.mean_without)
-    weight.loss = traced.labels[0].ignore_index == *traced.mean_without
-                      ? weight.counted
-                      : without(*traced.mean_without);
+  Weight weight;
+  weight.loss = static_cast<double>(samples);
+  weight.labels = weight.counted = share_of(counts.labels);
+  if (counts.without) weight.counted = without(*counts.without);
+  if (counts.traced) weight.counted = std::round(built.results[2].item() * weight.labels);
+  if (counts.loss_follows) weight.loss = weight.counted;
+  if (counts.mean_without) weight.loss = without(*counts.mean_without);
   return weight;
 }
 
@@ -82,7 +85,7 @@ class Means {
 
 /// The mean of hits that a program gave; NaN when the targets are no labels.
 double share_of_hits(const TrainerState::Built& built) {
-  return built.traced.has_metric ? built.results[1].item() : std::nan("");
+  return built.traced.counts.labels > 0 ? built.results[1].item() : std::nan("");
 }
 
 }  // namespace
@@ -116,14 +119,14 @@ void TrainerState::prepare_step(const ir::Type& inputs, const ir::Type& targets)
 TrainerState::Pending TrainerState::start_step(const ir::Type& inputs, const ir::Type& targets,
                                                bool background) {
   return start(
-      trace_training(description, inputs, targets), "step",
+      trace(trace_training, inputs, targets), "step",
       description.options.loss_scale.options(description.options.policy, description.location),
       background);
 }
 
 TrainerState::Built& TrainerState::loss_program(const ir::Type& inputs, const ir::Type& targets) {
   std::unique_ptr<Built>& built = evaluations_[key_of(inputs, targets)];  // null until it is built
-  if (!built) built = finish(start(trace_loss(description, inputs, targets), "loss", "off", false));
+  if (!built) built = finish(start(trace(trace_loss, inputs, targets), "loss", "off", false));
   return *built;
 }
 
@@ -132,6 +135,13 @@ TrainerState::Built& TrainerState::evaluation_program(const Dataset& data, int64
   Built& full = loss_program(input_type(data.inputs, batch), batch_type(data.targets, batch));
   if (count == batch || !full.traced.count_name.empty()) return full;
   return loss_program(input_type(data.inputs, count), batch_type(data.targets, count));
+}
+
+TrainingModule TrainerState::trace(TrainingModule (*function)(const TrainingDescription&,
+                                                              const ir::Type&, const ir::Type&),
+                                   const ir::Type& inputs, const ir::Type& targets) {
+  const FlagScope tracing(tracing_);
+  return function(description, inputs, targets);
 }
 
 TrainerState::Pending TrainerState::start(TrainingModule traced, const std::string& function,
@@ -271,6 +281,8 @@ void TrainerState::run(Built& built) {
 
 StepResult TrainerState::run_step(Built& built) {
   double scale_before = scale();
+  const std::string& counter = built.traced.step_name;
+  const int64_t step = counter.empty() ? 0 : states.at(counter).as_integer(0);
   run(built);
   MEZZO_CHECK(built.results.size() == static_cast<size_t>(built.traced.own_results) + 1,
               "the step has no verdict behind its loss and metrics");
@@ -283,7 +295,18 @@ StepResult TrainerState::run_step(Built& built) {
   result.producer =
       describe_producer(find_word(built.program->function(), ir::verdict_word(verdict)));
   judge(built, verdict, scale_before, result);
+  if (built.traced.rate_result >= 0) check_rate(built, step);
   return result;
+}
+
+void TrainerState::check_rate(const Built& built, int64_t step) const {
+  const double rate = built.results[static_cast<size_t>(built.traced.rate_result)].item();
+  if (rate >= 0 && std::isfinite(rate)) return;
+  const ir::Location& place = built.traced.rate_location;
+  throw UserError(
+      place.known() ? place : description.location,
+      fmt::format("learning rate: the schedule gives {} at step {} (t = {})", rate, step + 1, step),
+      "a rate must be a finite number from 0 on; no parameter was changed in this step");
 }
 
 void TrainerState::judge(const Built& built, int32_t verdict, double scale_before,

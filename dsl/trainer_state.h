@@ -58,6 +58,8 @@ class TrainerState {
                         ir::Location location);
   Evaluation evaluate(const Dataset& data, ir::Location location);
   double scale() const;
+  /// Whether the model and the loss are being called.
+  bool tracing() const { return tracing_; }
 
   TrainingDescription description;
   /// Moments, counters, rate, scale and RNG by name.
@@ -78,15 +80,23 @@ class TrainerState {
   Pending start_step(const ir::Type& inputs, const ir::Type& targets, bool background);
   Built& loss_program(const ir::Type& inputs, const ir::Type& targets);
   Array* state_of(const ir::Function& function, int index, Built& built);
+  /// `function`: trace_training or trace_loss.
+  TrainingModule trace(TrainingModule (*function)(const TrainingDescription&, const ir::Type&,
+                                                  const ir::Type&),
+                       const ir::Type& inputs, const ir::Type& targets);
   void run(Built& built);
   /// Counts the step and throws when training cannot go on.
   void judge(const Built& built, int32_t verdict, double scale_before, const StepResult& result);
+  /// Throws UserError for a rate that is no finite number from 0 on, which a step that was given it
+  /// has taken as 0; `step` were taken before.
+  void check_rate(const Built& built, int64_t step) const;
   void report_findings(const std::vector<passes::Finding>& findings);
 
   std::map<std::string, std::unique_ptr<Built>> steps_, evaluations_;
   std::map<std::string, Pending> pending_steps_;
   std::string scale_name_;  // of the state that is the loss scale
-  int stuck_ = 0;           // skips in a row that did not lower the scale
+  bool tracing_ = false;
+  int stuck_ = 0;  // skips in a row that did not lower the scale
   std::set<std::string> reported_;
 };
 

@@ -35,20 +35,26 @@ namespace {
 
 /// The first label out of range, in words; empty when there is none.
 std::string bad_label(const TrainerState::Built& built, ir::Location& location) {
-  for (const LabelRange& range : built.traced.labels)
-    for (int64_t i = 0; i < built.targets.type.elements(); ++i) {
+  std::vector<const LabelRange*> computed;
+  for (const LabelRange& range : built.traced.labels) {
+    if (!range.of_targets) computed.push_back(&range);
+    for (int64_t i = 0; range.of_targets && i < built.targets.type.elements(); ++i) {
       int64_t label = built.targets.as_integer(i);
       if (label == range.ignore_index || (label >= 0 && label < range.classes)) continue;
       location = range.location;
       const ir::Type& type = built.targets.type;
       int64_t sample = type.rank() ? i / (type.elements() / type.shape[0]) : 0;
       bool known = sample < static_cast<int64_t>(built.rows.size());
-      return fmt::format(
-          "cross_entropy: label {} of sample {} in the {} is out of range for {} classes", label,
-          known ? built.rows[static_cast<size_t>(sample)] : sample, known ? "data set" : "batch",
-          range.classes);
+      return fmt::format("cross_entropy: label {} of sample {} in the {} is out of range for {}",
+                         label, known ? built.rows[static_cast<size_t>(sample)] : sample,
+                         known ? "data set" : "batch",
+                         ir::counted(range.classes, "class", "classes"));
     }
-  return "";
+  }
+  if (computed.size() != 1) return "";  // of several, any may be the one
+  location = computed[0]->location;
+  return fmt::format("cross_entropy: a label is out of range for {}",
+                     ir::counted(computed[0]->classes, "class", "classes"));
 }
 
 std::string bad_parameter(const TrainerState::Built& built) {

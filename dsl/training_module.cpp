@@ -10,6 +10,7 @@
 #include <mezzo/dsl/ops.h>
 #include <mezzo/ir/error.h>
 
+#include <limits>
 #include <map>
 
 namespace mezzo::detail {
@@ -33,76 +34,6 @@ std::map<std::string, double> flops_by_scope(const ir::Module& module) {
   return flops;
 }
 
-/// What stands behind reshapes and casts: the same numbers in the same order.
-Value behind_casts(Value value) {
-  while (value.is(OpKind::Reshape) || value.is(OpKind::Cast)) value = value.op()->operand(0);
-  return value;
-}
-
-/// Whether a cross_entropy reads the targets as class indices, reshaped or cast perhaps: in their
-/// order.
-bool reads_targets(const ir::Op& op, Value targets) {
-  return op.kind() == OpKind::CrossEntropy && behind_casts(op.operand(1)) == targets;
-}
-
-/// Where the loss reads the targets as class indices.
-std::vector<LabelRange> find_labels(const ir::Function& function) {
-  std::vector<LabelRange> labels;
-  for (const ir::Op& op : function.body())
-    if (reads_targets(op, function.parameter(1)))
-      labels.push_back({op.operand(0).shape()[op.operand(0).type().rank() - 1],
-                        op.int_attr("ignore_index"), op.location()});
-  return labels;
-}
-
-/// The ignored label of the cross_entropy that `loss` is a mean of, up to a constant factor; empty
-/// where the loss is something else. A sum of such means over the same labels is one too; with a
-/// term of another kind it is none: no weight of a batch suits both. Looks `depth` ops far, so that
-/// a loss that adds itself to itself over and over is not walked along every path.
-std::optional<int64_t> mean_without(Value loss, Value targets, int depth = 16) {
-  if (loss.is_parameter() || depth == 0) return std::nullopt;
-  const ir::Op& op = *loss.op();
-  auto of = [&](int operand) { return mean_without(op.operand(operand), targets, depth - 1); };
-  auto constant = [&](int operand) {
-    return behind_casts(op.operand(operand)).is(OpKind::Constant);
-  };
-  switch (op.kind()) {
-    case OpKind::CrossEntropy:
-      if (op.string_attr("reduce") != "mean" || !reads_targets(op, targets)) return std::nullopt;
-      return op.int_attr("ignore_index");
-    case OpKind::Sum:
-    case OpKind::Mean:
-      return op.operand(0).type().elements() == 1 ? of(0) : std::nullopt;
-    case OpKind::Cast:
-    case OpKind::Reshape:
-    case OpKind::Neg:
-      return of(0);
-    case OpKind::Mul:
-      return constant(1) ? of(0) : constant(0) ? of(1) : std::nullopt;
-    case OpKind::Div:
-      return constant(1) ? of(0) : std::nullopt;
-    case OpKind::Add:
-    case OpKind::Sub: {
-      std::optional<int64_t> first = of(0), second = of(1);
-      return first == second ? first : std::nullopt;
-    }
-    default:
-      return std::nullopt;
-  }
-}
-
-/// The share of labels at which the largest output stands. An ignored label that is a class counts
-/// as missed; one that is none is missed anyway.
-Tensor trace_accuracy(const Tensor& output, const Tensor& targets,
-                      const std::vector<LabelRange>& labels, ir::Location location) {
-  Operand y(targets, location);
-  Tensor hit = eq(Operand(argmax(Operand(output, location)), location), y);
-  if (!labels.empty() && labels[0].ignore_index >= 0 && labels[0].ignore_index < labels[0].classes)
-    hit = logical_and(Operand(hit, location),
-                      Operand(ne(y, Operand(labels[0].ignore_index).at(location)), location));
-  return mean(Operand(cast(Operand(hit, location), f32), location));
-}
-
 /// Traces `@loss` and leaves the trace open for `@step`.
 ir::Function* trace_loss_into(Trace& trace, const TrainingDescription& description,
                               const ir::Type& inputs, const ir::Type& targets,
@@ -116,13 +47,8 @@ ir::Function* trace_loss_into(Trace& trace, const TrainingDescription& descripti
     throw UserError(description.location,
                     "loss: must be a float scalar, not " + to_string(loss.type()),
                     "take the mean over the batch");
-  traced.labels = find_labels(*function);
-  traced.mean_without = mean_without(results[0], function->parameter(1));
-  if (ir::is_integer(targets.dtype) && output.rank() == targets.rank() + 1) {
-    Tensor accuracy = trace_accuracy(output, y, traced.labels, description.location);
-    results.push_back(trace.value(accuracy, "accuracy", description.location));
-    traced.has_metric = true;
-  }
+  traced.labels = find_label_ranges(*function);
+  traced.counts = trace_accuracy(trace, output, y, results, description.location);
   traced.own_results = static_cast<int>(results.size());
   trace.end_function(results);
 
@@ -199,13 +125,26 @@ class StepTracer {
       traced_.rate_name = rate_.name();
       return;
     }
-    Tensor scheduled = rate.at(trace_.tensor(step_));
+    const Tensor scheduled = rate.at(trace_.tensor(step_));
     if (!(scheduled.type() == ir::Type(f32, {})))
       throw UserError(
           description_.location,
           "learning rate: the schedule must give tensor<f32>, not " + to_string(scheduled.type()));
-    rate_ = value(scheduled);
-    trace_.name_value(rate_, "lr");
+    scheduled_ = value(scheduled);
+    trace_.name_value(scheduled_, "lr");
+    traced_.step_name = step_.name();
+    if (!scheduled_.is_parameter()) traced_.rate_location = scheduled_.op()->location();
+    rate_ = value(usable(scheduled));
+  }
+
+  /// 0 for a rate that no update may use, of which the host tells: parameters keep their bits.
+  Tensor usable(const Tensor& rate) {
+    const ir::Location& place = description_.location;
+    Operand r(rate, place);
+    auto at = [&](double number) { return Operand(number).at(place); };
+    Tensor good = logical_and(Operand(ge(r, at(0)), place),
+                              Operand(lt(r, at(std::numeric_limits<double>::infinity())), place));
+    return where(Operand(good, place), r, at(0));
   }
 
   void differentiate(const ir::Function& loss, const std::vector<Value>& operands,
@@ -224,9 +163,15 @@ class StepTracer {
       results_.push_back(gradient->result(i));
       attrs_.emplace_back();
     }
+    const int first_slope = traced_.own_results;
+    if (scheduled_) {
+      traced_.rate_result = traced_.own_results++;
+      results_.push_back(scheduled_);
+      attrs_.emplace_back();
+    }
     for (size_t i = 0; i < wrt.size(); ++i) {
       Value weight = operands[static_cast<size_t>(wrt[i])];
-      Value slope = gradient->result(traced_.own_results + static_cast<int>(i));
+      Value slope = gradient->result(first_slope + static_cast<int>(i));
       trace_.name_value(slope, "d." + std::string(weight.name()));
       apply(weight, slope, moments[weight]);
     }
@@ -258,6 +203,7 @@ class StepTracer {
   const TrainingDescription& description_;
   TrainingModule& traced_;
   Value step_, next_step_, rate_;
+  Value scheduled_;  // the rate as the schedule gives it
   std::vector<Value> results_;
   std::vector<ir::Attrs> attrs_;
 };

@@ -6,8 +6,21 @@
 #include <mezzo/ir/error.h>
 
 #include <limits>
+#include <string>
 
 namespace mezzo::ir {
+
+namespace {
+
+/// Only a program can have made it, of a number: texts hold names.
+[[noreturn]] void fail_unknown(DType type) {
+  std::string known;
+  for (DType each : kAllDTypes) known += (known.empty() ? "" : ", ") + std::string(to_string(each));
+  throw UserError({}, "element type " + std::to_string(static_cast<int>(type)) + " is unknown",
+                  "the element types are " + known);
+}
+
+}  // namespace
 
 const char* to_string(DType type) {
   switch (type) {
@@ -17,7 +30,7 @@ const char* to_string(DType type) {
 #include <mezzo/ir/dtypes.def>
 #undef DTYPE
   }
-  throw InternalError("element type " + std::to_string(static_cast<int>(type)) + " is unknown");
+  fail_unknown(type);
 }
 
 std::optional<DType> parse_dtype(std::string_view text) {
@@ -36,7 +49,7 @@ bool is_float(DType type) {
 #include <mezzo/ir/dtypes.def>
 #undef DTYPE
   }
-  return false;
+  fail_unknown(type);
 }
 
 int64_t byte_size(DType type) {
@@ -48,7 +61,7 @@ int64_t byte_size(DType type) {
 #include <mezzo/ir/dtypes.def>
 #undef DTYPE
   }
-  throw InternalError("element type " + std::to_string(static_cast<int>(type)) + " is unknown");
+  fail_unknown(type);
 }
 
 double unit_roundoff(DType type) {

@@ -21,6 +21,7 @@ inline constexpr DType kAllDTypes[] = {
 #undef DTYPE
 };
 
+/// Throws UserError for a number that is no element type, as the other functions of a type do.
 const char* to_string(DType type);
 std::optional<DType> parse_dtype(std::string_view text);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop over ops, dispatch by the op table, elementwise ops, kernels and the ops that end a
 // region.
+#include <mezzo/ir/error.h>
 #include <mezzo/ir/interpreter_ops.h>
 #include <mezzo/ir/scalar_eval.h>
 

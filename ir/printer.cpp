@@ -80,9 +80,10 @@ ValueNames::ValueNames(const Function& function) {
 }
 
 const std::string& ValueNames::operator()(const ValueDef* value) const {
-  static const std::string gone = "%<gone>";
+  // Never freed: the destructor of a static of the program may print.
+  static const auto* gone = new std::string("%<gone>");
   auto it = names_.find(value);
-  return it == names_.end() ? gone : it->second;
+  return it == names_.end() ? *gone : it->second;
 }
 
 Value ValueNames::find(std::string_view name) const {
@@ -378,7 +379,10 @@ std::string print(const Function& function, PrintOptions options) {
 
 std::string print(const Op& op, PrintOptions options) {
   MEZZO_CHECK(op.function(), std::string("printed '") + op.info().name + "' outside a function");
-  ValueNames names(*op.function());
+  return print(op, ValueNames(*op.function()), options);
+}
+
+std::string print(const Op& op, const ValueNames& names, PrintOptions options) {
   Printer printer(options, &names);
   printer.op(op, 0);
   return printer.take();

@@ -19,6 +19,9 @@ std::string print(const Module& module, PrintOptions options = {});
 std::string print(const Function& function, PrintOptions options = {});
 /// One op (a kernel with its body) as it stands in its function, without a line break at the end.
 std::string print(const Op& op, PrintOptions options = {});
+class ValueNames;
+/// The same by the names of its function, for who prints many ops of a large one.
+std::string print(const Op& op, const ValueNames& names, PrintOptions options = {});
 /// `{axis = 1, keepdims = true}`, as options of passes are written; empty for no attributes.
 std::string print(const Attrs& attrs);
 

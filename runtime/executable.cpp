@@ -111,8 +111,7 @@ void Executable::State::prepare(std::vector<std::shared_ptr<const LoadedKernel>>
     for (int64_t word : ir::kernel_words(*step.op))
       each.flags.push_back(&words[static_cast<size_t>(word)]);
     each.flags.push_back(&index_flag());
-    for (const ir::Op* op : ir::kernel_slots(*step.op))
-      each.integers.push_back(ir::slot_bits(*op));
+    for (const ir::Op* op : ir::kernel_slots(*step.op)) each.integers.push_back(ir::slot_bits(*op));
     each.buffers.resize(step.buffers.size());
     if (each.kernel->workspace_bytes > 0) each.buffers.push_back(workspace.data());
     int64_t tasks = 1;

@@ -96,10 +96,11 @@ void write_file(const std::filesystem::path& path,
 
 std::string dump_folder(const std::string& folder) {
   if (folder.empty()) return "";
-  static std::mutex mutex;
-  static std::map<std::string, int> runs;
-  std::lock_guard lock(mutex);
-  int run = ++runs[folder];
+  // Never freed: the destructor of a static of the program may compile.
+  static auto* mutex = new std::mutex;
+  static auto* runs = new std::map<std::string, int>;
+  std::lock_guard lock(*mutex);
+  int run = ++(*runs)[folder];
   return run == 1 ? folder : (std::filesystem::path(folder) / std::to_string(run)).string();
 }
 

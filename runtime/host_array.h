@@ -3,11 +3,13 @@
 // comes out.
 #pragma once
 
+#include <mezzo/ir/location.h>
 #include <mezzo/ir/shape.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace mezzo::runtime {
@@ -40,22 +42,30 @@ struct HostArray {
   /// toward zero and saturated, integers to narrower integers wrapped, anything to bool as `!= 0`.
   HostArray converted_to(ir::DType dtype) const;
 
-  /// The elements as `T`, whose size must be that of the element type (uint16_t for f16 and bf16).
+  /// The elements as `T`, whose size must be that of the element type (uint16_t for f16 and bf16),
+  /// else UserError.
   template <typename T>
-  std::span<T> view() {
-    check_element_size(sizeof(T));
+  std::span<T> view(ir::Location location = ir::Location::here()) {
+    check_element(name_of<T>(), sizeof(T), location);
     return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
   template <typename T>
-  std::span<const T> view() const {
-    check_element_size(sizeof(T));
+  std::span<const T> view(ir::Location location = ir::Location::here()) const {
+    check_element(name_of<T>(), sizeof(T), location);
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 
  private:
   /// In bytes; throws UserError where there is no such element.
   size_t offset_of(int64_t index) const;
-  void check_element_size(size_t size) const;
+  template <typename T>
+  static constexpr const char* name_of() {
+    if constexpr (std::is_floating_point_v<T>)
+      return sizeof(T) == 4 ? "a float" : sizeof(T) == 8 ? "a double" : "a long double";
+    else
+      return std::is_integral_v<T> ? "an integer" : "an element";
+  }
+  void check_element(const char* name, size_t size, ir::Location location) const;
 };
 
 }  // namespace mezzo::runtime

@@ -27,8 +27,9 @@ struct Process {
 };
 
 Process& process() {
-  static Process instance;
-  return instance;
+  // Never freed: the destructor of a static of the program may compile and run.
+  static auto* instance = new Process;
+  return *instance;
 }
 
 std::shared_ptr<const LoadedKernel> find_alive(const std::string& key) {
@@ -71,8 +72,25 @@ std::shared_ptr<const LoadedKernel> load(const std::string& key, const KernelIma
   return kernel;
 }
 
+/// Names of the values around kernels of one function, made when the first of them is compiled:
+/// they take a walk over the whole function.
+class Names {
+ public:
+  const ir::ValueNames& of(const ir::Op& kernel) {
+    std::lock_guard lock(mutex_);
+    std::unique_ptr<ir::ValueNames>& names = names_[kernel.function()];
+    if (!names) names = std::make_unique<ir::ValueNames>(*kernel.function());
+    return *names;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const ir::Function*, std::unique_ptr<ir::ValueNames>> names_;
+};
+
 /// What the binary is, for who looks into the folder.
-std::string manifest(const ir::Op& kernel, const KeyContext& context, const KernelImage& image) {
+std::string manifest(const ir::Op& kernel, const KeyContext& context, const KernelImage& image,
+                     Names& names) {
   std::string out = fmt::format("kernel of family {}\n", to_string(ir::family_of(kernel)));
   out += fmt::format("plan {}\n", ir::print(kernel.plan()));
   out += fmt::format("rounding {}\ntarget {}\nllvm {}\ngenerator {}\n", context.rounding,
@@ -82,7 +100,7 @@ std::string manifest(const ir::Op& kernel, const KeyContext& context, const Kern
     out += fmt::format("launch {} tasks {}\n", launch.symbol, launch.tasks);
   out += fmt::format("scratch {} bytes a thread, workspace {} bytes\n", image.scratch_bytes,
                      image.workspace_bytes);
-  return out + "\n" + ir::print(kernel) + "\n";
+  return out + "\n" + ir::print(kernel, names.of(kernel)) + "\n";
 }
 
 KernelImage compile_image(const ir::Op& kernel, const std::string& key, const KeyContext& context) {
@@ -93,7 +111,7 @@ KernelImage compile_image(const ir::Op& kernel, const std::string& key, const Ke
 }
 
 StoredKernel find_or_compile(const ir::Op& kernel, const std::string& key,
-                             const KeyContext& context, DiskCache* cache) {
+                             const KeyContext& context, DiskCache* cache, Names& names) {
   if (auto alive = find_alive(key)) return {alive, KernelSource::Memory, ""};
   StoredKernel out;
   out.miss_reason = cache ? "" : "the disk cache is off";
@@ -106,7 +124,7 @@ StoredKernel find_or_compile(const ir::Op& kernel, const std::string& key,
     }
   }
   KernelImage image = compile_image(kernel, key, context);
-  if (cache) cache->store(key, write_image(image), manifest(kernel, context, image));
+  if (cache) cache->store(key, write_image(image), manifest(kernel, context, image, names));
   out.kernel = share(load(key, image));
   out.source = KernelSource::Compiled;
   return out;
@@ -126,11 +144,12 @@ std::vector<StoredKernel> load_kernels(std::span<const ir::Op* const> kernels,
   std::shared_ptr<DiskCache> cache;
   if (options.disk) cache = disk_cache();
   std::vector<StoredKernel> loaded(unique.size());
+  Names names;
   auto work = [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       size_t place = unique[static_cast<size_t>(i)];
       loaded[static_cast<size_t>(i)] =
-          find_or_compile(*kernels[place], keys[place], context, cache.get());
+          find_or_compile(*kernels[place], keys[place], context, cache.get(), names);
     }
   };
   if (options.pool)

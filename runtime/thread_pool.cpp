@@ -196,16 +196,17 @@ void ThreadPool::run(int64_t tasks, Work work, int threads) {
 }
 
 std::shared_ptr<ThreadPool> shared_thread_pool(int threads) {
-  static std::mutex mutex;
-  static std::map<int, std::weak_ptr<ThreadPool>> pools;
+  // Never freed: the destructor of a static of the program may ask for a pool.
+  static auto* mutex = new std::mutex;
+  static auto* pools = new std::map<int, std::weak_ptr<ThreadPool>>;
   if (threads < 0 || threads > ThreadPool::kMaxThreads)
     throw UserError({},
                     "threads: " + std::to_string(threads) + " is not a number from 1 to " +
                         std::to_string(ThreadPool::kMaxThreads),
                     "0 is the default of the machine");
   if (threads == 0) threads = default_threads();
-  std::lock_guard lock(mutex);
-  std::weak_ptr<ThreadPool>& entry = pools[threads];
+  std::lock_guard lock(*mutex);
+  std::weak_ptr<ThreadPool>& entry = (*pools)[threads];
   std::shared_ptr<ThreadPool> pool = entry.lock();
   if (!pool) entry = pool = std::make_shared<ThreadPool>(threads);
   return pool;

@@ -106,8 +106,9 @@ Opened open_library() {
 
 /// Opened once; a library that is not there now is not looked for again.
 const Opened& opened() {
-  static const Opened result = open_library();
-  return result;
+  // Never freed: the destructor of a static of the program may compile.
+  static const auto* result = new Opened(open_library());
+  return *result;
 }
 
 const Library& library() {

@@ -67,8 +67,9 @@ ir::Target ask_host() {
 }  // namespace
 
 ir::Target native_target() {
-  static const ir::Target host = ask_host();
-  return host;
+  // Never freed: the destructor of a static of the program may compile.
+  static const auto* host = new ir::Target(ask_host());
+  return *host;
 }
 
 ir::Target resolve_target(const std::string& name) {

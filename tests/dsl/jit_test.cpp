@@ -208,6 +208,39 @@ TEST_CASE("values keep the user's names, and layers their scope") {
   CHECK(count(text, "%hidden.weight: tensor<2x3xf32> {param = true}") == 1);
 }
 
+TEST_CASE("a function may name its arguments and parameters") {
+  for (Device device : {Device::interpreter(), Device::cpu()}) {
+    CAPTURE(device.name());
+    const JitOptions with{.device = device};
+    auto one = jit([](Tensor x) { return x.named("in") + 1; }, with);
+    CHECK(one(Array(1.0)).item() == 2);
+    CHECK(count(one.ir(Array(1.0)), "(%in: tensor<f32>)") == 1);
+    CHECK(jit([](Tensor x) { return x.named("my input") + 1; }, with)(Array(1.0)).item() == 2);
+    CHECK(jit([](Tensor x) { return x.named("") + 1; }, with)(Array(1.0)).item() == 2);
+    auto two = jit(
+        [](Tensor x, Tensor y) {
+          y.named("x0");
+          x.named("x1");
+          return x - y;
+        },
+        with);
+    CHECK(two(Array(1.0), Array(3.0)).item() == -2);
+    // Names that a parameter has, before and behind it, and a name for the parameter itself.
+    for (bool behind : {false, true}) {
+      nn::Parameter scale({}, initializers::constant(4), "p");
+      auto f = jit(
+          [&](Tensor x, Tensor y) {
+            if (!behind) x.named("p");
+            Tensor s = (y * scale).named("s");
+            if (behind) x.named("p");
+            return x - s + Operand(scale).tensor().named("q");
+          },
+          with);
+      CHECK(f(Array(1.0), Array(2.0)).item() == 1 - 8 + 4);
+    }
+  }
+}
+
 TEST_CASE("layers without names are numbered in the order of their calls") {
   nn::Dense first{2, 2}, second{2, 2};
   nn::Dense copy = second;

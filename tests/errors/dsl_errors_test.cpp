@@ -146,8 +146,31 @@ TEST_CASE("a layer called with the wrong number of features") {
   Caught error = caught(kMatrix, kMatrix, [&](Tensor x, Tensor) { layer(x); });
   CHECK(error.line == line);
   CHECK(error.text ==
-        "dense 'head': takes 5 features, not x tensor<4x3xf32>\nnote: the last axis "
+        "dense 'head': takes 5 features, but x has 3 (tensor<4x3xf32>)\nnote: the last axis "
         "is the axis of features");
+}
+
+TEST_CASE("one of a thing is told in the singular") {
+  nn::Dense layer{1, 5, {.name = "one"}};
+  const std::string hint = "\nnote: the last axis is the axis of features";
+  const ir::Type scalar(f32, {});
+  CHECK(caught(kMatrix, scalar, [&](Tensor x, Tensor) { layer(x); }).text ==
+        "dense 'one': takes 1 feature, but x has 3 (tensor<4x3xf32>)" + hint);
+  CHECK(caught(kMatrix, scalar, [&](Tensor, Tensor y) { layer(y); }).text ==
+        "dense 'one': takes 1 feature, but x has no axis (tensor<f32>)" + hint);
+  CHECK(caught(kMatrix, scalar, [&](Tensor, Tensor) { layer(2.0); }).text ==
+        "dense 'one': takes 1 feature, not a number" + hint);
+  CHECK(caught(kMatrix, scalar, [](Tensor, Tensor y) {
+          reshape(y, {2, -1});
+        }).text.starts_with("reshape: 1 element does not divide into [2, -1] (x tensor<f32>)"));
+  CHECK(caught(kMatrix, scalar, [](Tensor, Tensor y) {
+          reshape(y, {2});
+        }).text.starts_with("reshape: cannot reshape 1 element to shape [2] of 2"));
+  CHECK(caught([] {
+          Dataset{Array({1, 2}, {1, 2}), Array({2}, {0, 1})}.check();
+        }).text.starts_with("dataset: 1 input (tensor<1x2xf32>) and 2 targets (tensor<2xf32>)"));
+  CHECK(caught([] { Array({1}, {1, 2}); }).text ==
+        "error: an array tensor<1xf32> has 1 element, not 2");
 }
 
 TEST_CASE("two layers with one name") {
@@ -364,12 +387,29 @@ TEST_CASE("data sets and arrays that do not fit name the call") {
   CHECK(error.text ==
         "the data set is empty: inputs tensor<0x3xf32>, targets tensor<0xi32>\nnote: at least one "
         "sample is needed");
-
   line = __LINE__ + 1;
+  error = caught([&] { trainer.step(empty.inputs, empty.targets); });
+  CHECK(error.line == line);
+  CHECK(error.text ==
+        "step: the batch is empty: inputs tensor<0x3xf32>, targets tensor<0xi32>\nnote: at least "
+        "one sample is needed");
+  CHECK(trainer.taken_steps() + trainer.skipped_steps() == 0);
+  Dataset three{Array(ir::Type(f32, {3, 3})), Array(ir::Type(i32, {3}))};
+  line = __LINE__ + 1;
+  error = caught([&] { three.first(-1); });
+  CHECK(error.line == line);
+  CHECK(error.text ==
+        "dataset: first(-1): the count must be at least 0\nnote: 3 samples are there; a larger "
+        "count gives all of them");
+  CHECK(three.first(0).size() == 0);
+  CHECK(three.first(7).size() == 3);
+
   auto f = jit([](Tensor x, Tensor y) { return cross_entropy(x, y); });
+  line = __LINE__ + 1;
   error = caught([&] { f(Array({1, 2}, {1, 2}), data.targets); });
   CHECK(error.line == line);
   CHECK(error.text.starts_with("jit: argument 1: "));
+  line = __LINE__ + 1;
   error = caught([&] { f(Array({1, 2}, {1, 2}), Array({1}, {2}, i32)); });
   CHECK(error.line == line);
   CHECK(error.text ==
@@ -451,7 +491,7 @@ TEST_CASE("a data set that is not there or cannot be read says why and what to d
   const std::string empty = folder.path().string(), loop = empty + "/loop";
   const std::string file = "/train-images-idx3-ubyte.gz";
   CHECK(caught([&] { data::fashion_mnist(empty); }).text ==
-        "error: fashion_mnist: " + empty + file +
+        "fashion_mnist: " + empty + file +
             " is not there\nnote: the folder given to fashion_mnist must hold the four .gz files" +
             (installed ? "; left out, those in " + package + " are read" : install));
 
@@ -464,14 +504,14 @@ TEST_CASE("a data set that is not there or cannot be read says why and what to d
                                     {longer, ": cannot read: File name too long"}}) {
     setenv("MEZZO_DATA", place.c_str(), 1);
     CHECK(caught([] { data::fashion_mnist(); }).text ==
-          "error: fashion_mnist: " + place + file + what + "\nnote: MEZZO_DATA is '" + place +
+          "fashion_mnist: " + place + file + what + "\nnote: MEZZO_DATA is '" + place +
               "', which must hold the four .gz files" +
               (installed ? "; unset it to read those in " + package : install));
   }
   unsetenv("MEZZO_DATA");
   if (!installed)
     CHECK(caught([] { data::fashion_mnist(); }).text ==
-          "error: fashion_mnist: " + package + file +
+          "fashion_mnist: " + package + file +
               " is not there\nnote: install it with `apt-get install dataset-fashion-mnist`, or "
               "let MEZZO_DATA name the folder of the four .gz files");
   if (before) setenv("MEZZO_DATA", kept.c_str(), 1);
@@ -485,9 +525,9 @@ TEST_CASE("files of a data set that are truncated or hold something else are nam
   };
   const std::string file = (folder / "train-images-idx3-ubyte.gz").string();
   CHECK(write(std::string("\0\0\x08\x03\0\0\0\2\0\0\0\2\0\0\0\2ab", 18)) ==
-        "error: " + file + ": truncated idx file: header says 2x2x2 = 8 bytes, found 2");
+        file + ": truncated idx file: header says 2x2x2 = 8 bytes, found 2");
   CHECK(write(std::string("\0\0\x08\0a", 5)) ==
-        "error: fashion_mnist: " + file + " holds tensor<u8>, expected u8 with 3 axes");
+        "fashion_mnist: " + file + " holds tensor<u8>, expected u8 with 3 axes");
   CHECK(write(std::string("\0\0\x09\x01\0\0\0\1a", 9)) ==
-        "error: fashion_mnist: " + file + " holds tensor<1xi32>, expected u8 with 3 axes");
+        "fashion_mnist: " + file + " holds tensor<1xi32>, expected u8 with 3 axes");
 }
