@@ -293,8 +293,9 @@ bool autocast(Module& module, PassContext& context) {
   for (const auto& function : module.functions()) {
     for (const Op& op : function->body())
       if (std::string region = op.attrs().get_string("policy"); !region.empty())
-        policy_by_name(region,
-                       op.origin().location);  // an unknown one is an error also where nothing is cast
+        policy_by_name(
+            region,
+            op.origin().location);  // an unknown one is an error also where nothing is cast
     if (policy) Caster(*function, *policy, context).run();
     for (Op& op : function->body()) op.attrs().erase("grad_of");
     number_words(*function);

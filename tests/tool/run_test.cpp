@@ -254,6 +254,26 @@ TEST_CASE("a pipeline that MEZZO_DEBUG stops early is told as what it is") {
   CHECK(mezzo(run + "interp").err == head + "@step keeps a gradient, which does not run" + note);
 }
 
+TEST_CASE(
+    "a value that is several results, and one of many blocks, are read whole on both devices") {
+  Tool mezzo;
+  mezzo.write("m.mz", R"(module @m {
+  func @f(%x: tensor<2xf32>) -> (tensor<9000xi32>, tensor<9000xi32>, tensor<2xf32>) {
+    %y = iota {axis = 0} : tensor<9000xi32>
+    return %y, %y, %x : (tensor<9000xi32>, tensor<9000xi32>, tensor<2xf32>)
+  }
+}
+)");
+  for (const char* device : {"cpu", "interp"}) {
+    Finished run = mezzo(std::string("run m.mz --random-inputs=1 --device=") + device);
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    const std::string line =
+        " %y: tensor<9000xi32> min 0 max 8999 mean 4499.5 nan 0 inf 0 zero 1\n";
+    CHECK(run.out.starts_with("0" + line + "1" + line + "2 %x: tensor<2xf32> min "));
+  }
+}
+
 TEST_CASE("MEZZO_DEBUG cannot stop a pipeline after more passes than it has") {
   Tool mezzo;
   mezzo.write("m.mz", kDouble);
