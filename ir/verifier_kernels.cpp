@@ -72,7 +72,7 @@ void check_reductions(VerifierContext& context, const Op& kernel, Family family)
       for (int64_t i = 0; i < count; ++i)
         if (axes[static_cast<size_t>(i)] != start + i) {
           context.report(op, "reduces axes " + axes_text(axes) + " of rank " +
-                                 std::to_string(rank) + "; a " + to_string(family) +
+                                 std::to_string(rank) + "; " + with_article(to_string(family)) +
                                  " kernel reduces the " +
                                  (family == Family::Rows ? "last" : "first") + " axes");
           break;
@@ -134,8 +134,8 @@ void check_maps(VerifierContext& context, const Op& kernel, Family family) {
       kernel,
       found ? std::string("is of family ") + to_string(found->family) + ", not " + to_string(family)
             : std::string("fits no family: a value is read along two ways, or yields "
-                          "have other shapes than the space of a ") +
-                  to_string(family) + " kernel");
+                          "have other shapes than the space of ") +
+                  with_article(to_string(family)) + " kernel");
 }
 
 void check_family(VerifierContext& context, const Op& kernel, Family family) {

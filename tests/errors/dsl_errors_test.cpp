@@ -160,6 +160,8 @@ TEST_CASE("one of a thing is told in the singular") {
         "dense 'one': takes 1 feature, but x has no axis (tensor<f32>)" + hint);
   CHECK(caught(kMatrix, scalar, [&](Tensor, Tensor) { layer(2.0); }).text ==
         "dense 'one': takes 1 feature, not a number" + hint);
+  CHECK(caught(kMatrix, scalar, [&](Tensor, Tensor) { layer(Tensor()); })
+            .text.starts_with("dense: the tensor is empty\n"));
   CHECK(caught(kMatrix, scalar, [](Tensor, Tensor y) {
           reshape(y, {2, -1});
         }).text.starts_with("reshape: 1 element does not divide into [2, -1] (x tensor<f32>)"));

@@ -249,7 +249,7 @@ TEST_CASE("a value that a kernel makes runs along its space in one way") {
   const std::string square = "tensor<6x6xf32>";
   const std::string unfit =
       "@f: %r = kernel @k0: fits no family: a value is read along two ways, or yields have other "
-      "shapes than the space of a ";
+      "shapes than the space of ";
   CHECK(of_square("rows", square,
                   "%s = sum %x {axes = [1], keepdims = true} : tensor<6x6xf32> -> tensor<6x1xf32>\n"
                   "%y = sub %x, %s : (tensor<6x6xf32>, tensor<6x1xf32>) -> tensor<6x6xf32>\n"
@@ -257,16 +257,16 @@ TEST_CASE("a value that a kernel makes runs along its space in one way") {
   CHECK(of_square("rows", square,
                   "%s = sum %x {axes = [1]} : tensor<6x6xf32> -> tensor<6xf32>\n"
                   "%y = sub %x, %s : (tensor<6x6xf32>, tensor<6xf32>) -> tensor<6x6xf32>\n"
-                  "yield %y : tensor<6x6xf32>") == unfit + "rows kernel\n");
+                  "yield %y : tensor<6x6xf32>") == unfit + "a rows kernel\n");
   CHECK(of_square("columns", square,
                   "%s = sum %x {axes = [0]} : tensor<6x6xf32> -> tensor<6xf32>\n"
                   "%y = sub %x, %s : (tensor<6x6xf32>, tensor<6xf32>) -> tensor<6x6xf32>\n"
-                  "yield %y : tensor<6x6xf32>") == unfit + "columns kernel\n");
+                  "yield %y : tensor<6x6xf32>") == unfit + "a columns kernel\n");
   CHECK(of_square("elementwise", square,
                   "%e = exp %x : tensor<6x6xf32>\n"
                   "%t = transpose %e {perm = [1, 0]} : tensor<6x6xf32>\n"
                   "%y = add %e, %t : tensor<6x6xf32>\n"
-                  "yield %y : tensor<6x6xf32>") == unfit + "elementwise kernel\n");
+                  "yield %y : tensor<6x6xf32>") == unfit + "an elementwise kernel\n");
   CHECK(of_square("elementwise", square,
                   "%t = transpose %x {perm = [1, 0]} : tensor<6x6xf32>\n"
                   "yield %t : tensor<6x6xf32>") == "");
