@@ -185,6 +185,7 @@ Tensor Dense::operator()(Operand x) const {
                     "use the nn::Dense that it was moved to; a copy shares its parameters");
   detail::Trace& trace = detail::Trace::require("dense", x.location());
   detail::LayerScope scope(trace, state_, x.location());
+  if (x.is_tensor()) trace.value(x.tensor(), "dense", x.location());  // an empty one has no shape
   auto features = [&] { return x.shape()[x.rank() - 1]; };
   if (!x.is_tensor() || x.rank() < 1 || features() != in_) {
     const std::string given =
