@@ -86,8 +86,7 @@ void check_reductions(VerifierContext& context, const Op& kernel, Family family)
       context.report(op, "reduces " + to_string(op.operand(0).type()) +
                              ", another op of the kernel " + to_string(first->operand(0).type()));
   }
-  if (!first)
-    context.report(kernel, std::string("a ") + to_string(family) + " kernel has no reduction");
+  if (!first) context.report(kernel, with_article(to_string(family)) + " kernel has no reduction");
 }
 
 /// The ops of a region that `yields` need, in program order, which `number` gives.

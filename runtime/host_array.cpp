@@ -173,9 +173,15 @@ HostArray HostArray::converted_to(DType dtype) const {
   return out;
 }
 
-void HostArray::check_element_size(size_t size) const {
-  MEZZO_CHECK(static_cast<int64_t>(size) == ir::byte_size(type.dtype),
-              "a view of " + std::to_string(size) + "-byte elements of " + ir::to_string(type));
+void HostArray::check_element(const char* name, size_t size, ir::Location location) const {
+  const int64_t own = ir::byte_size(type.dtype);
+  if (static_cast<int64_t>(size) == own) return;
+  throw UserError(location,
+                  std::string("array: ") + name + " of " + ir::counted(size, "byte") +
+                      " is no view of " + ir::to_string(type.dtype) + ", which has " +
+                      std::to_string(own) + ", in " + ir::to_string(type),
+                  "converted_to gives the numbers in another element type, to_doubles as doubles; "
+                  "f16 and bf16 are viewed as uint16_t");
 }
 
 }  // namespace mezzo::runtime
