@@ -59,6 +59,11 @@ struct Job {
 };
 
 void plan(ir::Module& module, const Job& job, const std::string& policy) {
+  if (module.stage() == ir::Stage::Planned)
+    throw UserError({},
+                    fmt::format("the module is planned already, for {}",
+                                module.attrs().get_string("target", "no machine")),
+                    "build plans the kernels itself: give it the module before plan-kernels");
   passes::Pipeline pipeline = pipeline_for(module);
   if (!policy.empty()) passes::set_policy(pipeline, policy);
   passes::set_target(pipeline, job.target.name);

@@ -156,6 +156,10 @@ TEST_CASE("build refuses processors, unknown targets and folders that cannot be 
   refused("--target=sm_91 -o out", "error: unknown target 'sm_91'; did you mean 'sm_90'?");
   refused("--target=sm_90", "error: -o is required");
   refused("-o out", "error: --target is required");
+  REQUIRE(mezzo("opt m.mz --pipeline=infer --target=sm_90 -o planned.mz").status == 0);
+  CHECK(mezzo("build planned.mz --target=sm_90 -o out").err ==
+        "error: the module is planned already, for sm_90\nnote: build plans the kernels itself: "
+        "give it the module before plan-kernels\n");
   CHECK_FALSE(std::filesystem::exists(mezzo.path("out")));
   if (codegen::nvrtc_available())
     refused("--target=sm_90 -o m.mz", "m.mz: cannot make the folder: ");
