@@ -2,7 +2,6 @@
 #include <mezzo/dsl/engine.h>
 
 #include <mezzo/ir/error.h>
-#include <mezzo/passes/policy.h>
 
 #include <fmt/format.h>
 
@@ -18,10 +17,6 @@ Device Device::by_name(const std::string& name, ir::Location location) {
 }
 
 namespace detail {
-
-void check_rounding(const std::string& rounding, ir::Location location) {
-  passes::check_rounding(rounding, location);
-}
 
 std::unique_ptr<Program> build_program(std::unique_ptr<ir::Module> module,
                                        const std::string& function, const ProgramOptions& options) {

@@ -24,8 +24,6 @@ struct ProgramOptions {
 
 using runtime::Program;
 
-/// Throws UserError for an unknown rounding mode, on devices too that have no use for it.
-void check_rounding(const std::string& rounding, ir::Location location);
 /// Takes the module over; throws UserError and DeviceError.
 std::unique_ptr<Program> build_program(std::unique_ptr<ir::Module> module,
                                        const std::string& function, const ProgramOptions& options);

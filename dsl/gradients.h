@@ -13,6 +13,11 @@
 
 namespace mezzo {
 
+struct ValueAndGrad {
+  Tensor value;
+  std::vector<Tensor> grads;
+};
+
 namespace detail {
 
 using TensorFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
@@ -26,6 +31,14 @@ std::vector<Tensor> to_tensors(const std::tuple<Ts...>& tensors) {
 inline std::vector<Tensor> to_tensors(const std::pair<Tensor, Tensor>& tensors) {
   return {tensors.first, tensors.second};
 }
+inline std::vector<Tensor> to_tensors(ValueAndGrad both) {
+  both.grads.insert(both.grads.begin(), both.value);
+  return std::move(both.grads);
+}
+
+/// A Tensor for each argument, whatever it is.
+template <typename>
+using TensorFor = Tensor;
 
 /// A function of `N` tensors as a function of a list.
 template <size_t N, typename F>
@@ -43,17 +56,15 @@ std::vector<Tensor> trace_gradient(const TensorFunction& function, std::vector<O
 
 }  // namespace detail
 
-struct ValueAndGrad {
-  Tensor value;
-  std::vector<Tensor> grads;
-};
-
 /// A function that gives the value of the scalar function `f` and its gradients by the arguments
 /// `wrt` (all when empty). What `f` captures is constant for the gradient.
 template <typename F>
 auto value_and_grad(F f, std::vector<int64_t> wrt = {},
                     ir::Location location = ir::Location::here()) {
-  return [f, wrt, location](const auto&... arguments) {
+  // Callable with as many arguments as `f` has, which `jit` finds out.
+  return [f, wrt, location](const auto&... arguments)
+    requires std::is_invocable_v<F&, detail::TensorFor<decltype(arguments)>...>
+  {
     std::vector<int64_t> by = wrt;
     if (by.empty())
       for (size_t i = 0; i < sizeof...(arguments); ++i) by.push_back(static_cast<int64_t>(i));
@@ -69,9 +80,9 @@ auto value_and_grad(F f, std::vector<int64_t> wrt = {},
 /// A function that gives the gradient of the scalar function `f` by its argument `wrt`.
 template <typename F>
 auto grad(F f, int64_t wrt = 0, ir::Location location = ir::Location::here()) {
-  return [both = value_and_grad(f, {wrt}, location)](const auto&... arguments) {
-    return both(arguments...).grads[0];
-  };
+  return [both = value_and_grad(f, {wrt}, location)](const auto&... arguments)
+    requires std::is_invocable_v<F&, detail::TensorFor<decltype(arguments)>...>
+  { return both(arguments...).grads[0]; };
 }
 
 namespace detail {

@@ -6,6 +6,7 @@
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/printer.h>
+#include <mezzo/passes/policy.h>
 #include <mezzo/runtime/log.h>
 
 #include <map>
@@ -36,7 +37,7 @@ JitPrograms::JitPrograms(TensorFunction function, JitOptions options, ir::Locati
       options_(std::move(options)),
       location_(location),
       state_(std::make_unique<State>()) {
-  check_rounding(options_.rounding, location_);
+  passes::check_rounding(options_.rounding, location_);
   state_->rng.set_integer(0, static_cast<int64_t>(options_.seed));
 }
 

@@ -113,7 +113,8 @@ auto result_of(std::index_sequence<I...>)
 
 }  // namespace detail
 
-/// `f` takes tensors and gives a Tensor, a pair, a tuple or a vector of them.
+/// `f` takes tensors and gives a Tensor, a pair, a tuple or a vector of them, or a ValueAndGrad,
+/// whose arrays are the value and then the gradients.
 template <typename F>
 auto jit(F f, JitOptions options = {}, ir::Location location = ir::Location::here()) {
   constexpr size_t kCount = detail::arity_of<F>();

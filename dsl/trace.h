@@ -61,6 +61,8 @@ class Trace {
   /// `%rng`, state of the outermost function.
   ir::Value rng(ir::Location location);
   int64_t next_stream() { return streams_++; }
+  /// How many random operations there are so far.
+  int64_t streams() const { return streams_; }
   bool uses_rng() const { return static_cast<bool>(rng_); }
 
   /// Makes an op at the end of the innermost function with the attributes of the open regions.
@@ -191,13 +193,14 @@ ir::Value single(Trace& trace, ir::OpKind kind, const Operand& operand);
 /// While it lives, the flag is set: that functions of the program are being called for a trace.
 class FlagScope {
  public:
-  explicit FlagScope(bool& flag) : flag_(flag) { flag_ = true; }
-  ~FlagScope() { flag_ = false; }
+  explicit FlagScope(bool& flag) : flag_(flag), before_(flag) { flag_ = true; }
+  ~FlagScope() { flag_ = before_; }
   FlagScope(const FlagScope&) = delete;
   FlagScope& operator=(const FlagScope&) = delete;
 
  private:
   bool& flag_;
+  bool before_;
 };
 
 }  // namespace mezzo::detail

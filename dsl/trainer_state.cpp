@@ -4,11 +4,13 @@
 #include <mezzo/dsl/located.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/printer.h>
+#include <mezzo/passes/policy.h>
 #include <mezzo/runtime/log.h>
 #include <mezzo/runtime/progress.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -97,7 +99,7 @@ TrainerState::TrainerState(TrainingDescription described) : description(std::mov
         fmt::format("trainer: batch must be at least 1, not {}", description.options.batch),
         "128 is the default");
   description.options.loss_scale.options(description.options.policy, description.location);
-  check_rounding(description.options.rounding, description.location);
+  passes::check_rounding(description.options.rounding, description.location);
 }
 
 TrainerState::Built& TrainerState::step_program(const ir::Type& inputs, const ir::Type& targets) {
@@ -167,6 +169,7 @@ TrainerState::Pending TrainerState::start(TrainingModule traced, const std::stri
 std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
   auto built = std::make_unique<Built>();
   TrainingModule& traced = pending.traced;
+  check_same_parameters(traced);
   built->text = std::move(pending.text);
   for (const auto& [name, type] : traced.states) {
     if (states.count(name)) continue;
@@ -201,6 +204,20 @@ std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
       built->results.emplace_back(results[static_cast<size_t>(i)].type());
   }
   return built;
+}
+
+void TrainerState::check_same_parameters(const TrainingModule& traced) {
+  const bool first = known_parameters_.empty();
+  for (const ProgramParameter& parameter : traced.parameters) {
+    if (first) known_parameters_.push_back(parameter.state);
+    if (std::find(known_parameters_.begin(), known_parameters_.end(), parameter.state) ==
+        known_parameters_.end())
+      throw UserError(description.location,
+                      "training: a further program of this trainer has the parameter '" +
+                          parameter.name + "', which its first one does not have",
+                      "the model or the loss makes it anew in every call: make layers once, as "
+                      "members of the model");
+  }
 }
 
 Array* TrainerState::state_of(const ir::Function& function, int index, Built& built) {
@@ -294,8 +311,8 @@ StepResult TrainerState::run_step(Built& built) {
   result.verdict = ir::to_string(ir::verdict_code(verdict));
   result.producer =
       describe_producer(find_word(built.program->function(), ir::verdict_word(verdict)));
-  judge(built, verdict, scale_before, result);
   if (built.traced.rate_result >= 0) check_rate(built, step);
+  judge(built, verdict, scale_before, result);
   return result;
 }
 
@@ -306,7 +323,17 @@ void TrainerState::check_rate(const Built& built, int64_t step) const {
   throw UserError(
       place.known() ? place : description.location,
       fmt::format("learning rate: the schedule gives {} at step {} (t = {})", rate, step + 1, step),
-      "a rate must be a finite number from 0 on; no parameter was changed in this step");
+      "a rate must be a finite number from 0 on; this step changed no parameter and no moment");
+}
+
+void TrainerState::tell_of_loss(const StepResult& result, int64_t step, ir::Location location) {
+  if (told_of_loss_) return;
+  told_of_loss_ = true;
+  runtime::log_warning(fmt::format(
+      "{}the loss is {} at step {} of epoch {}{}; the gradients are finite, so the step was taken",
+      location.known() ? to_string(location) + ": " : "",
+      std::isnan(result.loss) ? std::string("nan") : fmt::format("{}", result.loss), step, epoch,
+      result.producer.empty() ? "" : ": " + result.producer + " made NaN or infinity first"));
 }
 
 void TrainerState::judge(const Built& built, int32_t verdict, double scale_before,
@@ -376,6 +403,7 @@ EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& optio
       ++report.skipped;
     } else if (!std::isfinite(result.loss)) {
       ++report.nonfinite_losses;
+      tell_of_loss(result, step + 1, location);
     } else {
       means.add(weigh(built, count), result.loss, share_of_hits(built));
     }

@@ -87,8 +87,12 @@ class TrainerState {
   void run(Built& built);
   /// Counts the step and throws when training cannot go on.
   void judge(const Built& built, int32_t verdict, double scale_before, const StepResult& result);
-  /// Throws UserError for a rate that is no finite number from 0 on, which a step that was given it
-  /// has taken as 0; `step` were taken before.
+  /// Throws UserError where a program has parameters that the first one does not have.
+  void check_same_parameters(const TrainingModule& traced);
+  /// Warns of the first loss that is not finite.
+  void tell_of_loss(const StepResult& result, int64_t step, ir::Location location);
+  /// Throws UserError for a rate that is no finite number from 0 on, for which the step was
+  /// skipped; `step` were taken before.
   void check_rate(const Built& built, int64_t step) const;
   void report_findings(const std::vector<passes::Finding>& findings);
 
@@ -96,6 +100,9 @@ class TrainerState {
   std::map<std::string, Pending> pending_steps_;
   std::string scale_name_;  // of the state that is the loss scale
   bool tracing_ = false;
+  bool told_of_loss_ = false;
+  /// Those of the first program; all others train and read the same.
+  std::vector<std::shared_ptr<ParameterState>> known_parameters_;
   int stuck_ = 0;  // skips in a row that did not lower the scale
   std::set<std::string> reported_;
 };

@@ -76,15 +76,40 @@ std::string bad_parameter(const TrainerState::Built& built) {
                      largest, name);
 }
 
-std::string remedy(const TrainingDescription& description, VerdictCode code, double scale) {
+/// The 16-bit type in which the ops of a word store a result; f32 where there is none.
+DType narrowest_type(const ir::Function& function, int64_t word) {
+  DType narrowest = f32;
+  auto look = [&](const ir::Op& op) {
+    if (op.attrs().get_int("word", 0) != word) return;
+    for (ir::Value result : op.results())
+      if (ir::is_float(result.dtype()) && ir::is_16bit(result.dtype())) narrowest = result.dtype();
+  };
+  for (const ir::Op& op : function.body()) {
+    look(op);
+    if (!op.body()) continue;
+    for (const ir::Op& inner : *op.body()) look(inner);
+  }
+  return narrowest;
+}
+
+std::string overflow_remedy(DType dtype) {
+  if (dtype == f16)
+    return "a value left the range of f16: keep the operation in f32 with keep_f32, or use the "
+           "policy mixed_bfloat16, which has the range of f32";
+  return fmt::format(
+      "a value left the range of {}, and no policy has a wider one: bound the "
+      "argument before this line, or subtract the largest as softmax does",
+      ir::to_string(dtype));
+}
+
+std::string remedy(const ir::Function& function, const ir::Op* producer, VerdictCode code,
+                   double scale) {
   switch (code) {
     case VerdictCode::BadInput:
       return "the inputs hold NaN or infinity: clean the data";
     case VerdictCode::ForwardOverflow:
-      return fmt::format(
-          "a value left the range of {}; keep the operation in f32 with keep_f32, "
-          "or use the policy mixed_bfloat16, which has the range of f32",
-          ir::to_string(description.options.policy.compute()));
+      return overflow_remedy(
+          producer ? narrowest_type(function, producer->attrs().get_int("word", 0)) : f32);
     case VerdictCode::DomainError:
     case VerdictCode::BackwardDomainError:
       return "an argument left the domain of the function, or a divisor was 0: bound it before "
@@ -130,7 +155,7 @@ UserError stop_error(const TrainingDescription& description, const TrainerState:
                   steps,
                   what.empty() ? "gradients are not finite" : what + " gave NaN or infinity first",
                   ir::to_string(code)),
-      remedy(description, code, scale));
+      remedy(built.program->function(), producer, code, scale));
 }
 
 }  // namespace mezzo::detail

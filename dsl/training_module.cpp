@@ -125,11 +125,16 @@ class StepTracer {
       traced_.rate_name = rate_.name();
       return;
     }
+    const int64_t streams = trace_.streams();
     const Tensor scheduled = rate.at(trace_.tensor(step_));
+    if (trace_.streams() != streams)
+      throw UserError(description_.location, "learning rate: the schedule draws random numbers",
+                      "a schedule is a function of the step counter alone");
     if (!(scheduled.type() == ir::Type(f32, {})))
       throw UserError(
           description_.location,
-          "learning rate: the schedule must give tensor<f32>, not " + to_string(scheduled.type()));
+          "learning rate: the schedule must give tensor<f32>, not " + to_string(scheduled.type()),
+          "cast(rate, f32) and reshape(rate, {}) make one");
     scheduled_ = value(scheduled);
     trace_.name_value(scheduled_, "lr");
     traced_.step_name = step_.name();
@@ -137,14 +142,15 @@ class StepTracer {
     rate_ = value(usable(scheduled));
   }
 
-  /// 0 for a rate that no update may use, of which the host tells: parameters keep their bits.
+  /// NaN for a rate that no update may use: the finite check then skips the step, and the host
+  /// tells why.
   Tensor usable(const Tensor& rate) {
     const ir::Location& place = description_.location;
     Operand r(rate, place);
     auto at = [&](double number) { return Operand(number).at(place); };
     Tensor good = logical_and(Operand(ge(r, at(0)), place),
                               Operand(lt(r, at(std::numeric_limits<double>::infinity())), place));
-    return where(Operand(good, place), r, at(0));
+    return where(Operand(good, place), r, at(std::numeric_limits<double>::quiet_NaN()));
   }
 
   void differentiate(const ir::Function& loss, const std::vector<Value>& operands,

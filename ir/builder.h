@@ -17,10 +17,6 @@ class Builder {
   /// Inserts before `place`.
   explicit Builder(Op* place) : region_(place->region()), place_(place) {}
 
-  void set_place(Op* place) {
-    region_ = place->region();
-    place_ = place;
-  }
   void set_location(Location location) { location_ = location; }
   Location location() const { return location_; }
   /// Ops made from now on stand for this user-written operation, with this role, scope, policy and

@@ -112,16 +112,18 @@ bool DebugOptions::dumps_after(std::string_view pass, bool changed) const {
   return dumps("all") || (changed && dumps("changed")) || dumps(pass);
 }
 
-void DebugOptions::check_served() const {
+std::vector<std::string> DebugOptions::unserved() const {
+  std::vector<std::string> texts;
   if (!to.empty() && dump.empty() && !time)
-    fail("'to=" + to + "' has nothing to write", "dump=NAME and time are written there");
+    texts.push_back("'to=" + to + "' has nothing to write: dump=NAME and time are written there");
   const bool prints_modules = std::any_of(dump.begin(), dump.end(), [](const std::string& name) {
     return find_dump(name) == std::end(kDumpWords) || name == "all" || name == "changed";
   });
   if (locs && !prints_modules)
-    fail("'locs' has no module to be printed in",
-         "add dump=all, dump=changed or dump= with the name of a pass; `mezzo opt --locs` prints "
-         "them in its result");
+    texts.push_back(
+        "'locs' has no module to be printed in: add dump=all, dump=changed or dump= with the name "
+        "of a pass; `mezzo opt --locs` prints them in its result");
+  return texts;
 }
 
 bool DebugOptions::skips(std::string_view pass) const { return contains(skip, pass); }

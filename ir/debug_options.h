@@ -52,9 +52,9 @@ struct DebugOptions {
   /// The words that are set and about none of `areas`, as they were written.
   std::vector<std::string> words_outside(std::span<const DebugArea> areas) const;
 
-  /// Throws UserError for `to` and `locs`, which say how others are answered, without a word that
+  /// A warning each for `to` and `locs`, which say how others are answered, without a word that
   /// they could serve.
-  void check_served() const;
+  std::vector<std::string> unserved() const;
 
   bool operator==(const DebugOptions&) const = default;
 };

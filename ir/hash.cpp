@@ -4,7 +4,6 @@
 #include <mezzo/ir/hash.h>
 
 #include <mezzo/ir/error.h>
-#include <mezzo/ir/kernel_region.h>
 
 #include <unordered_map>
 
@@ -54,10 +53,10 @@ class Hasher {
       const AttrInfo* info = op ? op->info().attribute(name) : nullptr;
       if (info && info->fallback && *info->fallback == attr) continue;
       if (detail_ == Detail::Kernel && info && info->argument) continue;
-      if (detail_ == Detail::Kernel && op && is_kernel_slot(*op)) {
-        hash_.update("slot");
+      // Of a constant: a slot of the kernel.
+      if (detail_ == Detail::Kernel && op && op->kind() == OpKind::Constant &&
+          std::string_view(name) == "value")
         continue;
-      }
       hash_.update(name);
       attribute(attr);
     }

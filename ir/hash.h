@@ -13,7 +13,7 @@ Digest structural_hash(const Module& module);
 Digest structural_hash(const Function& function);
 
 /// What the code of a kernel depends on: ops, types, attributes except arguments and notes (`word`,
-/// `stream`, `places`, `scope`, `role` ..., the values of kernel_slots), family and plan. The
+/// `stream`, `places`, `scope`, `role` ..., values of constants), family and plan. The
 /// kernel's name, the bound values and `reason` do not count.
 Digest kernel_hash(const Op& kernel);
 

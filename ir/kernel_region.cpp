@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -128,17 +127,10 @@ std::vector<int64_t> kernel_words(const Op& kernel) {
   return words;
 }
 
-bool is_kernel_slot(const Op& op) {
-  if (op.attrs().has("stream")) return true;
-  // What another op was made into names that op as its origin.
-  return op.kind() == OpKind::Constant &&
-         (!op.origin().name || std::string_view(op.origin().name) == op.info().name);
-}
-
 std::vector<const Op*> kernel_slots(const Op& kernel) {
   std::vector<const Op*> ops;
   for (Op& op : *kernel.body())
-    if (is_kernel_slot(op)) ops.push_back(&op);
+    if (op.kind() == OpKind::Constant || op.attrs().has("stream")) ops.push_back(&op);
   return ops;
 }
 

@@ -61,10 +61,8 @@ int vector_axis(std::span<const int64_t> dims);
 std::vector<int64_t> kernel_words(const Op& kernel);
 
 /// Ops of the region whose number is an argument of the kernel instead of a part of its code, in
-/// order: the `stream` of a random op, the value of a constant that the program wrote itself. A
-/// constant that comes from the decomposition or the gradient of another op is code.
+/// order: random ops (their `stream`) and constants (their `value`, one number whatever the shape).
 std::vector<const Op*> kernel_slots(const Op& kernel);
-bool is_kernel_slot(const Op& op);
 /// What stands in the slot of such an op: the stream, the integer, 0 or 1 for a bool; for a float
 /// the bits of its compute type (f32, or f64 for f64) in the low bytes.
 int64_t slot_bits(const Op& op);

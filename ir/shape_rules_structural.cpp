@@ -187,6 +187,9 @@ std::vector<Type> infer_argmax(const InferContext& context) {
                               context.attrs.get_bool("keepdims"));
   if (type.elements() == 0 && shape.elements() > 0)
     context.fail("argmax of no elements has no value");
+  if (type.shape[static_cast<int>(axis)] > int64_t{1} << 31)
+    context.fail("the axis has " + std::to_string(type.shape[static_cast<int>(axis)]) +
+                 " elements, whose indices do not fit i32");
   return {Type(DType::I32, shape)};
 }
 
@@ -224,6 +227,9 @@ void check_labels(const InferContext& context) {
   const Type &logits = context.operands[0], &labels = context.operands[1];
   expect_float(context, 0);
   if (logits.rank() < 1) context.fail("logits need a class axis");
+  if (logits.shape[logits.rank() - 1] == 0)
+    context.fail("there must be at least one class, not 0",
+                 "the classes are the last axis of the logits");
   if (labels.dtype != DType::I32)
     context.fail(std::string("labels must be i32, not ") + to_string(labels.dtype),
                  "labels are class indices; cast them to i32");

@@ -75,11 +75,13 @@ class TableBuilder {
       VerdictEntry entry;
       entry.word = word;
       entry.kind = op.kind();
+      entry.name = op.origin().name ? op.origin().name : op.info().name;
       entry.location = op.location();
       std::string role = op.role();
       entry.role = role == "forward"    ? Role::Forward
                    : role == "backward" ? Role::Backward
-                                        : Role::Other;
+                   : role == "update"   ? Role::Update
+                                        : Role::Scale;
       entry.casts_parameter = casts;
       table_.entries.push_back(std::move(entry));
       incoming_.emplace_back();
@@ -143,21 +145,24 @@ class Judge {
     if (facts_.all_finite) return verdict(VerdictCode::NonfiniteLoss, first(Role::Forward));
     if (int32_t found = nonfinite_parameter()) return found;
     if (int32_t found = bad_input()) return found;
-    if (const VerdictEntry* entry = first(Role::Forward)) {
-      bool domain =
-          !has(*entry, FlagBit::Overflow) && (has(*entry, FlagBit::Pole) || entry->has_domain);
-      return verdict(domain ? VerdictCode::DomainError : VerdictCode::ForwardOverflow, entry);
-    }
+    if (const VerdictEntry* entry = first(Role::Forward)) return made_by(*entry);
     if (const VerdictEntry* entry = first(Role::Backward)) {
       if (has(*entry, FlagBit::Overflow)) return verdict(VerdictCode::ScaleOverflow, entry);
       if (has(*entry, FlagBit::Pole) || entry->has_domain)
         return verdict(VerdictCode::BackwardDomainError, entry);
       return verdict(facts_.scaled ? VerdictCode::ScaleOverflow : VerdictCode::Unknown, entry);
     }
-    return verdict(VerdictCode::Unknown, first(Role::Other));
+    // A rate, for instance: made without a scaled number.
+    if (const VerdictEntry* entry = first(Role::Update)) return made_by(*entry);
+    return verdict(VerdictCode::Unknown, first(Role::Scale));
   }
 
  private:
+  int32_t made_by(const VerdictEntry& entry) const {
+    bool domain = !has(entry, FlagBit::Overflow) && (has(entry, FlagBit::Pole) || entry.has_domain);
+    return verdict(domain ? VerdictCode::DomainError : VerdictCode::ForwardOverflow, &entry);
+  }
+
   static int32_t verdict(VerdictCode code, const VerdictEntry* entry) {
     int64_t word = entry ? entry->word : 0;
     return static_cast<int32_t>(static_cast<int64_t>(code) + 256 * word);
@@ -208,7 +213,7 @@ class Judge {
   /// An input counts only where it made an op non-finite: one that is masked away does no harm.
   int32_t bad_input() const {
     for (const VerdictEntry& entry : table_.entries) {
-      if (entry.role == Role::Other || !produces(entry)) continue;
+      if (entry.role == Role::Update || entry.role == Role::Scale || !produces(entry)) continue;
       for (int parameter : entry.parameters)
         if (parameter != table_.scale_parameter && asked(parameter))
           return verdict(VerdictCode::BadInput, &entry);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace mezzo::ir {
@@ -40,12 +41,13 @@ inline bool lowers_scale(int32_t verdict) {
   return code == VerdictCode::ScaleOverflow || code == VerdictCode::Unknown;
 }
 
-enum class Role : uint8_t { Forward, Backward, Other };
+enum class Role : uint8_t { Forward, Backward, Update, Scale };
 
 /// The ops that share one flag word: an operation, its replicas, or the parts of its decomposition.
 struct VerdictEntry {
   int64_t word = 0;
-  OpKind kind{};  // of the first of them in execution order
+  OpKind kind{};     // of the first of them in execution order
+  std::string name;  // what the program called it, where its origin is known
   Role role = Role::Forward;
   Location location;
   /// One of them is a function that leaves its domain without a pole: log, log1p, sqrt, rsqrt.

@@ -33,8 +33,11 @@
 #include <mezzo/passes/pass.h>
 #include <mezzo/passes/policy.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -203,7 +206,6 @@ class Caster {
         set_operand(op, i, policy.compute, reason);
     bool straight = wide_only_.contains(op.result().def());
     set_results(op, straight ? DType::F32 : policy.compute);
-    if (is_16bit(policy.compute)) op.attrs().set("acc", DType::F32);
   }
 
   void rewrite_follow(Op& op) {
@@ -249,10 +251,16 @@ class Caster {
     return text;
   }
 
+  /// Results are cast where they are computed: a verdict that stands behind the loss reads it in
+  /// the type of the result.
   void rewrite_return(Op& op) {
-    for (int i = 0; i < op.num_operands(); ++i)
-      if (op.operand(i).dtype() != traced_[static_cast<size_t>(i)].dtype)
-        set_operand(op, i, traced_[static_cast<size_t>(i)].dtype, "results keep their type");
+    for (int i = 0; i < op.num_operands(); ++i) {
+      const Value value = op.operand(i);
+      const DType dtype = traced_[static_cast<size_t>(i)].dtype;
+      if (value.dtype() == dtype) continue;
+      Op& behind = value.is_parameter() ? op : *value.op()->next();
+      op.set_operand(i, in_type(value, dtype, behind, "results keep their type"));
+    }
   }
 
   Function& function_;
@@ -284,6 +292,27 @@ void number_words(Function& function) {
   }
 }
 
+/// Regions of another policy in a program that has none: told once for each policy.
+void report_regions(const Module& module, PassContext& context) {
+  std::set<std::string> told;
+  for (const auto& function : module.functions())
+    for (const Op& op : function->body()) {
+      const std::string region = op.attrs().get_string("policy");
+      if (region.empty()) continue;
+      const bool casts = policy_by_name(region).compute != DType::F32 ||
+                         std::ranges::any_of(op.operands(), [](Value value) {
+                           return is_float(value.dtype()) && is_16bit(value.dtype());
+                         });
+      if (!casts || !told.insert(region).second) continue;
+      context.findings.push_back(
+          {"region-without-policy", op.origin().location,
+           "the policy '" + region +
+               "' of a region has no effect: the program has none, its "
+               "element types are as written",
+           "give the program a policy, float32 where nothing else is to change"});
+    }
+}
+
 }  // namespace
 
 bool autocast(Module& module, PassContext& context) {
@@ -292,14 +321,14 @@ bool autocast(Module& module, PassContext& context) {
   if (!name.empty()) policy = policy_by_name(name);
   for (const auto& function : module.functions()) {
     for (const Op& op : function->body())
+      // An unknown one is an error also where nothing is cast.
       if (std::string region = op.attrs().get_string("policy"); !region.empty())
-        policy_by_name(
-            region,
-            op.origin().location);  // an unknown one is an error also where nothing is cast
+        policy_by_name(region, op.origin().location);
     if (policy) Caster(*function, *policy, context).run();
     for (Op& op : function->body()) op.attrs().erase("grad_of");
     number_words(*function);
   }
+  if (!policy) report_regions(module, context);
   if (policy) module.attrs().set("policy", policy->name);
   module.set_stage(Stage::Typed);
   return true;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// finite-check: a step with a non-finite gradient is skipped. One `all_finite` reads the gradients
-// that updates read; optimizer ops take its answer, every other update keeps the old state when it
-// is false, and `verdict` tells the host why. rng_advance and scale_update go on in skipped steps.
+// finite-check: a step with a non-finite gradient is skipped, and so is one whose rate was computed
+// and is not finite. One `all_finite` reads the gradients that updates read, and such rates;
+// optimizer ops take its answer, every other update keeps the old state when it is false, and
+// `verdict` tells the host why. rng_advance and scale_update go on in skipped steps.
 //
 // Before:
 //   func @step(%x: tensor<4xf32>, %w: tensor<4xf32> {param = true}, %t: tensor<i32> {state = true},
@@ -29,6 +30,10 @@
 #include <mezzo/passes/pass.h>
 #include <mezzo/passes/training_step.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 namespace mezzo::passes {
 
 using ir::Attrs;
@@ -46,13 +51,33 @@ bool has_check(const ir::Function& function) {
   return false;
 }
 
-/// Places `all_finite` behind the last gradient. Optimizer ops that stand before it move behind it,
-/// with what reads their results.
-Op* insert_check(const TrainingStep& step, const OpSet& before_check, NameScope& names) {
-  Op* last = step.read.back().op();
+/// What the check reads: the gradients, and the rates that the step computes.
+std::vector<Value> checked_values(const TrainingStep& step) {
+  std::vector<Value> values = step.read;
+  for (Op& op : step.function->body()) {
+    if (!op.info().has(Trait::Optimizer)) continue;
+    const std::vector<std::string>& names = op.info().operands;
+    const auto rate = std::find(names.begin(), names.end(), "lr") - names.begin();
+    if (rate >= op.num_operands()) continue;
+    const Value value = op.operand(static_cast<int>(rate));
+    if (!value.is_parameter() && std::find(values.begin(), values.end(), value) == values.end())
+      values.push_back(value);
+  }
+  return values;
+}
+
+/// Places `all_finite` behind the last of its operands. Optimizer ops that stand before it move
+/// behind it, with what reads their results.
+Op* insert_check(const TrainingStep& step, const std::vector<Value>& checked,
+                 const OpSet& before_check, NameScope& names) {
+  OpSet made;
+  for (Value value : checked) made.insert(value.op());
+  Op* last = nullptr;
+  for (Op& op : step.function->body())
+    if (made.contains(&op)) last = &op;
   Builder builder(last->next());
-  builder.set_location(last->location());
-  Op* check = builder.create(OpKind::AllFinite, step.read);
+  builder.set_location(step.read.back().op()->location());
+  Op* check = builder.create(OpKind::AllFinite, checked);
   check->result().set_name(names.fresh("ok"));
   Op* behind = check->next();
   OpSet moved;
@@ -73,8 +98,9 @@ void check_step(const TrainingStep& step) {
   NameScope names(function);
   // An update that a later gradient depends on (alternating training) is computed unconditionally
   // and selected at the end, like any other state.
-  OpSet before_check = producers_of(function.body(), step.read);
-  Op* check = insert_check(step, before_check, names);
+  const std::vector<Value> checked = checked_values(step);
+  OpSet before_check = producers_of(function.body(), checked);
+  Op* check = insert_check(step, checked, before_check, names);
   Value ok = check->result();
   for (Op& op : function.body()) {
     if (!op.info().has(Trait::Optimizer) || before_check.count(&op)) continue;

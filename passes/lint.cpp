@@ -11,6 +11,8 @@
 #include <mezzo/ir/builder.h>
 #include <mezzo/passes/pass.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -53,10 +55,8 @@ void literal_leaves_type(const Function& function, PassContext& context) {
     if (!value || !std::isinf(*value) || op.result().unused()) continue;
     context.findings.push_back(
         {"literal-leaves-type", op.origin().location,
-         std::string("constant is infinite in ") + ir::to_string(op.result().dtype()) +
-             ", whose largest finite value is " +
-             std::to_string(
-                 static_cast<int64_t>(std::min(largest_finite(op.result().dtype()), 9.2e18))),
+         fmt::format("constant is infinite in {}, whose largest finite value is {:g}",
+                     ir::to_string(op.result().dtype()), largest_finite(op.result().dtype())),
          "keep it in f32 with keep_f32, or use a policy where this value is f32"});
   }
 }

@@ -191,12 +191,17 @@ void Run::check(size_t index, bool said_changed, const ir::Digest& before) {
   }
   if (options_.debug.verify_roundtrip) {
     std::string text = ir::print(module_), again;
+    ir::Digest digest;
     try {
-      again = ir::print(*ir::parse(text, pipeline_[index].pass->name));
+      const std::unique_ptr<ir::Module> read = ir::parse(text, pipeline_[index].pass->name);
+      again = ir::print(*read);
+      digest = ir::structural_hash(*read);
     } catch (const Error& error) {
       fail(index, "after", std::string("the module does not read back: ") + error.what());
     }
     if (again != text) fail(index, "after", "the module reads back as another one");
+    if (!(digest == ir::structural_hash(module_)))
+      fail(index, "after", "the module has a part that its text does not show");
   }
 }
 

@@ -22,10 +22,9 @@ struct KeyContext {
   static KeyContext here(std::string rounding, const ir::Target& target);
 };
 
-/// 32 hexadecimal digits of the kernel's structure (values without names, constants of
-/// decompositions, which ops have a flag word and which of them share it), its plan and the
-/// context. Names, locations, the numbers of words and random streams, constants of the program,
-/// places and bound values do not count: they are arguments.
+/// 32 hexadecimal digits of the kernel's structure (values without names, which ops have a flag
+/// word and which of them share it), its plan and the context. Names, locations, the numbers of
+/// words and random streams, constants, places and bound values do not count: they are arguments.
 std::string kernel_key(const ir::Op& kernel, const KeyContext& context);
 
 }  // namespace mezzo::runtime

@@ -150,10 +150,8 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   CompileReport& out = report ? *report : own;
   out = {};
   ir::DebugOptions debug = options.debug;
-  if (debug == ir::DebugOptions()) {
-    debug = ir::debug_options_from_environment(passes::pass_names());
-    debug.check_served();
-  }
+  if (debug == ir::DebugOptions()) debug = ir::debug_options_from_environment(passes::pass_names());
+  warn_of_unserved(debug);
   debug.to = dump_folder(debug.to);
 
   warn_of_words(debug);

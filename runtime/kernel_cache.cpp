@@ -10,6 +10,8 @@
 #include <mezzo/runtime/files.h>
 #include <mezzo/runtime/log.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -279,14 +281,21 @@ std::vector<DiskCache::Entry> DiskCache::entries() const {
 
 int64_t DiskCache::clear() {
   int64_t count = 0;
-  std::error_code ignored;
   std::vector<std::pair<fs::path, Kind>> own;
   for_each_file(folder_, [&](const fs::path& path, uint64_t, fs::file_time_type) {
     const Kind kind = kind_of(path);
     if (kind != Kind::Foreign) own.emplace_back(path, kind);
   });
-  for (const auto& [path, kind] : own)
-    if (fs::remove(path, ignored) && kind == Kind::Binary) ++count;
+  std::error_code failed;
+  for (const auto& [path, kind] : own) {
+    std::error_code error;
+    if (fs::remove(path, error) && kind == Kind::Binary) ++count;
+    if (error) failed = error;
+  }
+  if (failed)
+    throw UserError(
+        {}, fmt::format("{}: cannot remove all kernels: {}", folder_.string(), failed.message()),
+        fmt::format("{} removed", ir::counted(count, "kernel")));
   return count;
 }
 

@@ -51,7 +51,8 @@ class DiskCache {
   std::vector<Entry> entries() const;
 
   /// Removes all entries, and what unfinished stores left; returns how many entries there were.
-  /// Other files stay, also those named by 32 hexadecimal digits.
+  /// Other files stay, also those named by 32 hexadecimal digits. Throws UserError where one cannot
+  /// be removed.
   int64_t clear();
 
  private:

@@ -3,10 +3,12 @@
 
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/policy.h>
+#include <mezzo/runtime/log.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
@@ -165,6 +167,13 @@ void blame_debug_words(const ir::DebugOptions& debug, const std::string& lacks) 
   if (words.empty()) return;
   throw UserError({}, fmt::format("MEZZO_DEBUG: with '{}' {}", words, lacks),
                   "`mezzo opt` prints a module that does not run");
+}
+
+void warn_of_unserved(const ir::DebugOptions& debug) {
+  static std::atomic<bool> told{false};
+  const std::vector<std::string> texts = debug.unserved();
+  if (texts.empty() || told.exchange(true)) return;
+  for (const std::string& text : texts) log_warning("MEZZO_DEBUG: " + text);
 }
 
 }  // namespace mezzo::runtime

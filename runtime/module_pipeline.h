@@ -35,4 +35,7 @@ passes::Pipeline choose_pipeline(const ir::Module& module, const ir::Function& f
 /// `lacks` says what is wrong.
 void blame_debug_words(const ir::DebugOptions& debug, const std::string& lacks);
 
+/// Warns, once a process, of words that serve others of which `debug` has none.
+void warn_of_unserved(const ir::DebugOptions& debug);
+
 }  // namespace mezzo::runtime

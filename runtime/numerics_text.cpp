@@ -33,10 +33,12 @@ std::string role_name(ir::Role role) {
       return "forward";
     case ir::Role::Backward:
       return "backward";
-    case ir::Role::Other:
+    case ir::Role::Update:
+      return "update";
+    case ir::Role::Scale:
       break;
   }
-  return "update";
+  return "scale";
 }
 
 }  // namespace
@@ -82,9 +84,9 @@ std::vector<std::string> numerics_lines(const ir::Function& function,
   for (const ir::VerdictEntry& entry : ir::VerdictTable::from(function).entries) {
     const auto place = static_cast<size_t>(entry.word);
     if (place >= words.size() || words[place] == 0) continue;
-    lines.push_back(fmt::format("flag word {}: {} at {}, {}: {}", entry.word,
-                                ir::to_string(entry.kind), ir::to_string(entry.location),
-                                role_name(entry.role), flag_names(words[place])));
+    lines.push_back(fmt::format("flag word {}: {} at {}, {}: {}", entry.word, entry.name,
+                                ir::to_string(entry.location), role_name(entry.role),
+                                flag_names(words[place])));
   }
   if (lines.empty()) lines.push_back("no flag word is set");
   for (size_t i = 0; i < results.size(); ++i)

@@ -39,10 +39,9 @@ class InterpretedProgram : public Program {
       : module_(std::move(module)) {
     passes::ManagerOptions manager;
     manager.debug = options.debug;
-    if (options.debug == ir::DebugOptions()) {
+    if (options.debug == ir::DebugOptions())
       manager.debug = ir::debug_options_from_environment(passes::pass_names());
-      manager.debug.check_served();
-    }
+    warn_of_unserved(manager.debug);
     manager.debug.to = dump_folder(manager.debug.to);
     numerics_ = manager.debug.numerics;
     passes::check_valid(*module_);

@@ -313,15 +313,8 @@ void RegionText::eval_scalars() {
 RegionText::Text RegionText::eval_op(const ir::Op& op, const TextCoordinates& at) {
   const DType dtype = op.result().dtype();
   switch (op.kind()) {
-    case OpKind::Constant: {
-      if (auto slot = slots_.find(&op); slot != slots_.end())
-        return {fmt::format("s{}", slot->second), Level::Thread};
-      const ir::Attr& attr = *op.attrs().find("value");
-      if (ir::is_float(dtype))
-        return {literal(dtype, ir::scalar_value(dtype, attr)), Level::Thread};
-      const int64_t value = attr.is<bool>() ? attr.as<bool>() : attr.as<int64_t>();
-      return {integer_literal(dtype, value), Level::Thread};
-    }
+    case OpKind::Constant:
+      return {fmt::format("s{}", slots_.at(&op)), Level::Thread};
     case OpKind::Iota: {
       const TextIndex& axis = at[static_cast<size_t>(op.int_attr("axis"))];
       const Level level = axis.stride != 0 ? Level::Lane : axis.level;

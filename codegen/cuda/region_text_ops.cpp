@@ -241,11 +241,10 @@ RegionText::Text RegionText::pad(const ir::Op& op, const TextCoordinates& at) {
 }
 
 RegionText::Text RegionText::check_index(const ir::Op& op, const Text& value) {
-  const DType dtype = op.result().dtype();
   const std::string& x = value.text;
   std::string bad = fmt::format("((i64){} < 0 | (i64){} >= {}ll)", x, x, op.int_attr("size"));
   if (const ir::Attr* ignore = op.attrs().find("ignore_index"))
-    bad += fmt::format(" & {} != {}", x, integer_literal(dtype, ignore->as<int64_t>()));
+    bad += fmt::format(" & (i64){} != {}", x, integer_literal(DType::I64, ignore->as<int64_t>()));
   writer(value.level).line(fmt::format("range |= {};", bad));
   range_used_ = true;
   return value;

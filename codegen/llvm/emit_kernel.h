@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a planned kernel to machine code for a CPU. A pure function of region, plan and target:
-// names of values, the numbers of flag words and streams and the program's own constants never
-// reach the code. No LLVM here.
+// names of values and the numbers of flag words, streams and constants never reach the code. No
+// LLVM here.
 #pragma once
 
 #include <mezzo/codegen/artifact.h>

@@ -57,7 +57,20 @@ void initialize_llvm() {
   });
 }
 
+/// Set when the statics of the process are being destroyed, those of LLVM's code generator among
+/// them: what still uses this library then, the destructor of an older static, cannot compile.
+std::atomic<bool> ending{false};
+
+struct Ending {
+  ~Ending() { ending = true; }
+};
+
 std::unique_ptr<llvm::TargetMachine> make_machine(const ir::Target& target) {
+  if (ending)
+    throw UserError({}, "a kernel cannot be compiled any more: the program is ending",
+                    "run the function once before main returns; the disk cache then has its "
+                    "kernels, or let the interpreter run it");
+  static Ending when_it_ends;
   initialize_llvm();
   const std::string triple = "x86_64-unknown-linux-gnu";
   std::string problem;

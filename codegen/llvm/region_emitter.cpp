@@ -236,7 +236,7 @@ Value* RegionEmitter::eval_op(const ir::Op& op, const Coordinates& at) {
   using ir::OpKind;
   switch (op.kind()) {
     case OpKind::Constant:
-      return splat_constant(op);
+      return constant(op);
     case OpKind::Iota:
       return iota(op, at);
     case OpKind::Pad:
@@ -278,19 +278,11 @@ Value* RegionEmitter::eval_op(const ir::Op& op, const Coordinates& at) {
   return result;
 }
 
-Value* RegionEmitter::splat_constant(const ir::Op& op) {
+Value* RegionEmitter::constant(const ir::Op& op) {
   llvm::IRBuilderBase& b = builder();
-  ir::DType dtype = op.result().dtype();
-  const ir::Attr& attr = *op.attrs().find("value");
-  llvm::Type* type = compute_type_of(dtype, 1);
-  if (auto slot = slots_.find(&op); slot != slots_.end()) {
-    Value* bits = b.CreateTrunc(frame_.integer(slot->second),
-                                b.getIntNTy(type->getPrimitiveSizeInBits().getFixedValue()));
-    return b.CreateBitCast(bits, type);
-  }
-  if (ir::is_float(dtype)) return llvm::ConstantFP::get(type, ir::scalar_value(dtype, attr));
-  if (attr.is<bool>()) return b.getInt1(attr.as<bool>());
-  return llvm::ConstantInt::get(type, static_cast<uint64_t>(attr.as<int64_t>()));
+  llvm::Type* type = compute_type_of(op.result().dtype(), 1);
+  const unsigned bits = type->getPrimitiveSizeInBits().getFixedValue();
+  return b.CreateBitCast(b.CreateTrunc(frame_.integer(slots_.at(&op)), b.getIntNTy(bits)), type);
 }
 
 Value* RegionEmitter::iota(const ir::Op& op, const Coordinates& at) {

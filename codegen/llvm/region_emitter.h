@@ -112,10 +112,8 @@ class RegionEmitter {
   llvm::Value* random_element(const ir::Op& op, llvm::Value* element, llvm::Value* seed,
                               llvm::Value* step);
   llvm::Value* check_index(const ir::Op& op, llvm::Value* value);
-  llvm::Value* splat_constant(const ir::Op& op);
+  llvm::Value* constant(const ir::Op& op);
   llvm::Value* compute_integer(const ir::Op& op, const std::vector<llvm::Value*>& operands);
-  llvm::Value* compute_float(const ir::Op& op, const std::vector<llvm::Value*>& operands,
-                             int width);
   /// An i64 as one that a double holds: correct where only a rounding to 16 bits follows.
   llvm::Value* shorten_to_double(llvm::Value* value);
   llvm::Value* any_lane(llvm::Value* condition);

@@ -316,13 +316,19 @@ void RegionEmitter::write_flags() {
 Value* RegionEmitter::check_index(const ir::Op& op, Value* value) {
   llvm::IRBuilderBase& b = builder();
   int64_t size = op.int_attr("size");
+  // As i64: neither attribute need fit the type of the labels.
+  llvm::Type* wide = llvm::Type::getInt64Ty(b.getContext());
+  if (auto* lanes = llvm::dyn_cast<llvm::VectorType>(value->getType()))
+    wide = llvm::VectorType::get(wide, lanes->getElementCount());
+  Value* label =
+      op.result().dtype() == ir::DType::U8 ? b.CreateZExt(value, wide) : b.CreateSExt(value, wide);
   auto constant = [&](int64_t number) {
-    return llvm::ConstantInt::get(value->getType(), static_cast<uint64_t>(number), true);
+    return llvm::ConstantInt::get(wide, static_cast<uint64_t>(number), true);
   };
   Value* bad =
-      b.CreateOr(b.CreateICmpSLT(value, constant(0)), b.CreateICmpSGE(value, constant(size)));
+      b.CreateOr(b.CreateICmpSLT(label, constant(0)), b.CreateICmpSGE(label, constant(size)));
   if (const ir::Attr* ignore = op.attrs().find("ignore_index"))
-    bad = b.CreateAnd(bad, b.CreateICmpNE(value, constant(ignore->as<int64_t>())));
+    bad = b.CreateAnd(bad, b.CreateICmpNE(label, constant(ignore->as<int64_t>())));
   if (bad->getType()->isVectorTy() && mask_) bad = b.CreateAnd(bad, mask_);
   if (!range_flag_) {
     llvm::BasicBlock& entry = frame_.function()->getEntryBlock();

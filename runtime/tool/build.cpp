@@ -20,6 +20,7 @@
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 namespace mezzo::tool {
 
@@ -89,12 +90,15 @@ std::string file_of(const ir::Op& kernel) {
   return kernel.function()->name() + "." + kernel.kernel_name();
 }
 
-/// The symbol of a kernel, a name in C.
-std::string symbol_of(const ir::Op& kernel) {
+/// The symbol of a kernel: a name in C that no kernel before has.
+std::string symbol_of(const ir::Op& kernel, std::set<std::string>& taken) {
   std::string symbol = file_of(kernel);
   for (char& c : symbol)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return symbol;
+  if (std::isdigit(static_cast<unsigned char>(symbol[0]))) symbol.insert(0, "k");
+  std::string unique = symbol;
+  for (int i = 2; !taken.insert(unique).second; ++i) unique = fmt::format("{}_{}", symbol, i);
+  return unique;
 }
 
 ordered_json compile_kernel(const codegen::CudaSource& kernel, const ir::Op& op, const Job& job) {
@@ -131,12 +135,13 @@ size_t build_for(const Job& job, const BuildArguments& arguments) {
   const int version = codegen::nvrtc_version();
   make_folder(job.folder);
   ordered_json kernels = ordered_json::array(), missing = ordered_json::array();
+  std::set<std::string> symbols;
   for (const auto& function : module->functions())
     for (ir::Op& op : function->body()) {
       if (op.kind() != ir::OpKind::Kernel) continue;
       if (codegen::can_emit_cuda(op)) {
-        kernels.push_back(
-            compile_kernel(codegen::emit_cuda_kernel(op, job.target, symbol_of(op)), op, job));
+        kernels.push_back(compile_kernel(
+            codegen::emit_cuda_kernel(op, job.target, symbol_of(op, symbols)), op, job));
         continue;
       }
       const std::string family = ir::to_string(ir::family_of(op));

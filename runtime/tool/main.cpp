@@ -77,9 +77,8 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--func", arguments->function, "the function, where there are several");
   command->add_option("--in", arguments->inputs, "NAME=FILE.npy, once for each parameter");
   command->add_option("--out", arguments->output, "folder for the results, 0.npy, 1.npy ...");
-  command->add_option(
-      "--device", arguments->device,
-      "cpu (default), interp or cuda[:N]; a gradient becomes a training step on all of them");
+  command->add_option("--device", arguments->device,
+                      "cpu (default), or interp; a gradient becomes a training step on both");
   command->add_option("--policy", arguments->policy, "precision policy");
   command->add_option("--rounding", arguments->rounding, "as-written or excess");
   command->add_option("--threads", arguments->threads, "threads of the kernels")

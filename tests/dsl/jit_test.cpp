@@ -100,6 +100,24 @@ TEST_CASE("a gradient is a function, and its gradient is the second derivative")
   CHECK(out[1].to_doubles() == Numbers{12, -6});
 }
 
+TEST_CASE("the derivatives of a function are functions that jit takes") {
+  auto cube = [](Tensor x) { return sum(x * x * x); };
+  CHECK(jit(grad(cube))(Array({2}, {1, -2})).to_doubles() == std::vector<double>{3, 12});
+  CHECK(jit(grad([&](Tensor x) { return sum(grad(cube)(x)); }))(Array(5.0)).to_doubles() ==
+        std::vector<double>{30});
+  auto product = [](Tensor x, Tensor y) { return sum(x * y); };
+  CHECK(jit(grad(product, 1))(Array(3.0), Array(4.0)).item() == 3);
+  for (const std::vector<Array>&both :
+       {jit(value_and_grad(product))(Array(3.0), Array(4.0)), jit([&](Tensor x, Tensor y) {
+          return value_and_grad(product)(x, y);
+        })(Array(3.0), Array(4.0))}) {
+    REQUIRE(both.size() == 3);
+    CHECK(both[0].item() == 12);
+    CHECK(both[1].item() == 4);
+    CHECK(both[2].item() == 3);
+  }
+}
+
 TEST_CASE("a gradient captures tensors around it") {
   auto f = jit(
       [](Tensor x, Tensor a) {

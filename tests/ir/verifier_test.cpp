@@ -380,6 +380,9 @@ TEST_CASE("numbers of a text that index memory are checked where it is read") {
         "log: word -1 lies outside [0, 16777215] (x tensor<3x5xf32>)");
   CHECK(error("log %x {word = 16777216} : tensor<3x5xf32>") ==
         "log: word 16777216 lies outside [0, 16777215] (x tensor<3x5xf32>)");
+  CHECK(error("argmax %x {axis = 0} : tensor<2147483649xi64> -> tensor<i32>",
+              "tensor<2147483649xi64>")
+            .find("argmax: the axis has 2147483649 elements, whose indices do not fit i32") == 0);
   CHECK(error("check_index %x {size = -5} : tensor<3x5xi32>", "tensor<3x5xi32>") ==
         "check_index: size must be 0 or more, not -5 (x tensor<3x5xi32>)");
   CHECK(error("random_uniform %x {stream = -1} : tensor<2xi64> -> tensor<3x5xf32>",

@@ -177,6 +177,28 @@ TEST_CASE("outside of a step a label out of range is reported by the run") {
   CHECK_FALSE(run_compiled(*executable, inputs).index_out_of_range);
 }
 
+TEST_CASE("sizes and ignored labels that the type of the labels cannot hold are those numbers") {
+  for (const char* dtype : {"u8", "i32", "i64"})
+    for (const char* attributes :
+         {"size = 2147483648", "size = 4294967297", "size = 1, ignore_index = 4294967297",
+          "size = 1, ignore_index = -4294967295", "size = 2", "size = 1, ignore_index = 1"}) {
+      CAPTURE(dtype);
+      CAPTURE(attributes);
+      auto executable = compile_text(
+          fmt::format("module @m {{\nfunc @f(%x: tensor<5x{0}>) -> tensor<5x{0}> {{\n"
+                      "  %y = check_index %x {{{1}}} : tensor<5x{0}>\n  return %y : tensor<5x{0}>\n"
+                      "}}\n}}\n",
+                      dtype, attributes),
+          "f", in_memory());
+      Tensors inputs = {ir::full_tensor(executable->function().parameter(0).type(), 1)};
+      CHECK(run_compiled(*executable, inputs).index_out_of_range ==
+            run_interpreted(*executable, inputs).index_out_of_range);
+      inputs[0].integers[3] = dtype == std::string("u8") ? 200 : 0;
+      CHECK(run_compiled(*executable, inputs).index_out_of_range ==
+            run_interpreted(*executable, inputs).index_out_of_range);
+    }
+}
+
 constexpr const char* kAwkward = R"(module @awkward {
   func @f(%x: tensor<2x3xf32>, %s: tensor<6xf32> {state}, %t: tensor<6xf32> {state}) -> (tensor<2x3xf32>, tensor<6xf32>, tensor<2x2xf32>, tensor<6xf32>, tensor<6xf32> {updates = %t}, tensor<6xf32> {updates = %s}) {
     %c = constant {value = [1.0, 2.0, -3.0, 0.5]} : tensor<2x2xf32>

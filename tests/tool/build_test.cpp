@@ -123,6 +123,22 @@ TEST_CASE("build takes one function alone, or all, whose kernels keep apart") {
   CHECK(contains(file_text(mezzo.path("all/g.k0.cu")), "g_k0("));
 }
 
+TEST_CASE("functions of any name give kernels of names in C, each its own") {
+  if (missing()) return;
+  Tool mezzo;
+  std::string text = "module @m {\n";
+  for (const char* name : {"0", "a.b", "a_b"})
+    text += std::string("  func @") + name +
+            "(%x: tensor<4xf32>) -> tensor<4xf32> {\n    %y = exp %x : tensor<4xf32>\n"
+            "    return %y : tensor<4xf32>\n  }\n";
+  mezzo.write("m.mz", text + "}\n");
+  REQUIRE(mezzo("build m.mz --target=sm_90 -o out").out ==
+          "3 kernels for sm_90 in out, 0 not supported yet\n");
+  CHECK(contains(file_text(mezzo.path("out/0.k0.cu")), "k0_k0("));
+  CHECK(contains(file_text(mezzo.path("out/a.b.k0.cu")), " a_b_k0("));
+  CHECK(contains(file_text(mezzo.path("out/a_b.k0.cu")), " a_b_k0_2("));
+}
+
 TEST_CASE("dump=cuda and dump=ptx show the code of build") {
   if (missing()) return;
   Tool mezzo;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,12 +39,17 @@ void fails(const Optimizer& optimizer, int line, const std::string& rate) {
       const auto start = first();
       const auto before = first();
       CHECK(before != start);
+      std::map<std::string, std::vector<std::byte>> states;
+      for (const std::string& name : trainer.state_names())
+        states[name] = trainer.state(name).bytes;
       CHECK(error_of([&] { trainer.step(data.inputs, data.targets); })
                 .ends_with("rate_test.cpp:" + std::to_string(line) +
                            ": error: learning rate: the schedule gives " + rate +
-                           " at step 3 (t = 2)\nnote: a rate must be a finite number from 0 on; no "
-                           "parameter was changed in this step"));
+                           " at step 3 (t = 2)\nnote: a rate must be a finite number from 0 on; "
+                           "this step changed no parameter and no moment"));
       CHECK(layer.weight().value().bytes == before);
+      for (const auto& [name, bytes] : states)
+        if (name != "clean") CHECK_MESSAGE(trainer.state(name).bytes == bytes, name);
       CHECK(error_of([&] { trainer.fit(data, {.progress = false}); }).find("schedule gives") !=
             std::string::npos);
       CHECK(layer.weight().value().bytes == before);
@@ -62,6 +68,28 @@ TEST_CASE("a schedule that gives no finite rate from 0 on is an error in that st
   fails(optim::SGD{.learning_rate = becomes(kInfinity), .momentum = 0.9, .weight_decay = 0.1}, line,
         "inf");
   fails(optim::Adam{.learning_rate = becomes(-0.25), .weight_decay = 0.1}, line, "-0.25");
+}
+
+TEST_CASE("a step refused for its rate is not counted") {
+  const Dataset data = batch();
+  nn::Dense layer{2, 2};
+  Trainer trainer(layer, losses::cross_entropy,
+                  optim::Adam{.learning_rate = [](Tensor t) { return 0.25f / cast(t - 1, f32); }},
+                  {.batch = 2, .device = Device::interpreter()});
+  CHECK(error_of([&] { trainer.step(data.inputs, data.targets); }).find("gives -0.25 at step 1") !=
+        std::string::npos);
+  CHECK(trainer.taken_steps() == 0);
+  CHECK(trainer.state("t").as_integer(0) == 0);
+}
+
+TEST_CASE("a schedule that draws random numbers is refused") {
+  nn::Dense layer{2, 2};
+  Trainer trainer(layer, losses::cross_entropy,
+                  optim::SGD{.learning_rate = [](Tensor) { return random_uniform({}) * 0.01f; }},
+                  {.batch = 2, .device = Device::interpreter()});
+  CHECK(error_of([&] { trainer.fit(batch(), {.progress = false}); })
+            .ends_with("error: learning rate: the schedule draws random numbers\nnote: a schedule "
+                       "is a function of the step counter alone"));
 }
 
 TEST_CASE("a rate of 0 and a falling one are rates") {

@@ -137,6 +137,26 @@ TEST_CASE("a model may name its inputs and parameters") {
   }
 }
 
+TEST_CASE("a model that makes its layers in every call is refused by the second program") {
+  auto model = [](Tensor x) {
+    nn::Dense made(4, 6, {.name = "made"});
+    return made(x);
+  };
+  TrainerOptions with = options();
+  with.batch = 8;
+  Trainer trainer(model, losses::cross_entropy, optim::SGD{.learning_rate = 0.5}, with);
+  const auto step = [&](int64_t count) {
+    trainer.step(Array(ir::Type(f32, {count, 4})), Array(ir::Type(i32, {count})));
+  };
+  step(8);
+  CHECK(error_of([&] { step(3); })
+            .ends_with(
+                "error: training: a further program of this trainer has the parameter "
+                "'made.weight', which its first one does not have\nnote: the model or the "
+                "loss makes it anew in every call: make layers once, as members of the model"));
+  step(8);
+}
+
 TEST_CASE("a step that fails to be built is built anew the next time") {
   bool broken = true;
   auto loss = [&](Tensor output, Tensor target) {
