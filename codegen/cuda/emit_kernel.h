@@ -14,8 +14,8 @@ namespace mezzo::codegen {
 /// One `__global__` function and how it is launched: a one-dimensional grid. Its parameters are a
 /// pointer for each operand and each result (each aligned to 16 bytes at least), a `u32*` for each
 /// flag word in the order of ir::kernel_words, one for the index-range flag if the region checks
-/// indices, and one for each op of ir::kernel_slots: an i64 for a stream, a constant in its compute type, which
-/// is the low bytes of ir::slot_bits.
+/// indices, and one for each op of ir::kernel_slots: an i64 for a stream, a constant in its compute
+/// type, which is the low bytes of ir::slot_bits.
 struct CudaSource {
   std::string text;    // device functions and the kernel, without the prelude
   std::string entry;   // its name
