@@ -12,15 +12,28 @@ namespace mezzo::detail {
 
 using ir::VerdictCode;
 
-const ir::Op* find_word(const ir::Function& function, int64_t word) {
-  if (word == 0) return nullptr;
+namespace {
+
+/// The ops of the function and of its kernels that share a flag word, in order.
+std::vector<const ir::Op*> ops_of_word(const ir::Function& function, int64_t word) {
+  std::vector<const ir::Op*> ops;
+  if (word == 0) return ops;
+  auto look = [&](const ir::Op& op) {
+    if (op.attrs().get_int("word", 0) == word) ops.push_back(&op);
+  };
   for (const ir::Op& op : function.body()) {
-    if (op.attrs().get_int("word", 0) == word) return &op;
+    look(op);
     if (!op.body()) continue;
-    for (const ir::Op& inner : *op.body())
-      if (inner.attrs().get_int("word", 0) == word) return &inner;
+    for (const ir::Op& inner : *op.body()) look(inner);
   }
-  return nullptr;
+  return ops;
+}
+
+}  // namespace
+
+const ir::Op* find_word(const ir::Function& function, int64_t word) {
+  const std::vector<const ir::Op*> ops = ops_of_word(function, word);
+  return ops.empty() ? nullptr : ops.front();
 }
 
 std::string describe_producer(const ir::Op* op) {
@@ -79,16 +92,9 @@ std::string bad_parameter(const TrainerState::Built& built) {
 /// The 16-bit type in which the ops of a word store a result; f32 where there is none.
 DType narrowest_type(const ir::Function& function, int64_t word) {
   DType narrowest = f32;
-  auto look = [&](const ir::Op& op) {
-    if (op.attrs().get_int("word", 0) != word) return;
-    for (ir::Value result : op.results())
+  for (const ir::Op* op : ops_of_word(function, word))
+    for (ir::Value result : op->results())
       if (ir::is_float(result.dtype()) && ir::is_16bit(result.dtype())) narrowest = result.dtype();
-  };
-  for (const ir::Op& op : function.body()) {
-    look(op);
-    if (!op.body()) continue;
-    for (const ir::Op& inner : *op.body()) look(inner);
-  }
   return narrowest;
 }
 

@@ -328,8 +328,10 @@ bool autocast(Module& module, PassContext& context) {
     for (Op& op : function->body()) op.attrs().erase("grad_of");
     number_words(*function);
   }
-  if (!policy) report_regions(module, context);
-  if (policy) module.attrs().set("policy", policy->name);
+  if (policy)
+    module.attrs().set("policy", policy->name);
+  else
+    report_regions(module, context);
   module.set_stage(Stage::Typed);
   return true;
 }
