@@ -55,6 +55,7 @@ set(MEZZO_PUBLIC_HEADERS
   passes/pipeline.h
   passes/policy.h
   runtime/array.h
+  runtime/binding.h
   runtime/compiler.h
   runtime/executable.h
   runtime/host_array.h

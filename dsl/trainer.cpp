@@ -63,8 +63,8 @@ StepResult Trainer::step(const Array& inputs, const Array& targets, ir::Location
   if (pixels)
     detail::scale_pixels(inputs.view<uint8_t>(), built.inputs.view<float>());
   else
-    built.inputs.bytes = inputs.bytes;
-  built.targets.bytes = targets.bytes;
+    built.inputs.bytes() = inputs.bytes();
+  built.targets.bytes() = targets.bytes();
   built.rows.clear();
   StepResult result = state->run_step(built);
   result.metric = state->accuracy_of(built);

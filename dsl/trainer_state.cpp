@@ -275,7 +275,8 @@ void TrainerState::run(Built& built) {
   }
   const ir::Function& function = built.program->function();
   std::vector<Array> copies(built.states.size());
-  std::vector<void*> parameters, results;
+  std::vector<runtime::Binding> parameters;
+  std::vector<runtime::HostArray*> results;
   auto bound = [&](size_t i) -> Array& {
     if (built.states[i]) return *built.states[i];
     DType dtype = function.parameter(static_cast<int>(i)).dtype();
@@ -285,11 +286,11 @@ void TrainerState::run(Built& built) {
                ? parameter.state->bind(dtype, seed, parameter.stream, description.location)
                : parameter.state->read(dtype, seed, parameter.stream, copies[i]);
   };
-  for (size_t i = 0; i < built.states.size(); ++i) parameters.push_back(bound(i).bytes.data());
+  for (size_t i = 0; i < built.states.size(); ++i) parameters.emplace_back(bound(i));
   built.has_run = true;
   size_t next = 0;
   for (int i = 0; i < function.num_results(); ++i)
-    results.push_back(function.updated_parameter(i) ? nullptr : built.results[next++].bytes.data());
+    results.push_back(function.updated_parameter(i) ? nullptr : &built.results[next++]);
   bool out_of_range = built.program->run(parameters, results);
   // Inside a step the verdict says so.
   if (out_of_range && built.results.size() <= static_cast<size_t>(built.traced.own_results))

@@ -6,6 +6,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/passes/pass_manager.h>
+#include <mezzo/runtime/cpu_executable.h>
 #include <mezzo/runtime/files.h>
 #include <mezzo/runtime/kernel_store.h>
 #include <mezzo/runtime/launch_text.h>
@@ -204,9 +205,8 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   Clock::time_point binding = Clock::now();
   std::vector<std::shared_ptr<const LoadedKernel>> loaded;
   for (StoredKernel& each : stored) loaded.push_back(std::move(each.kernel));
-  auto executable =
-      std::make_unique<Executable>(std::move(module), planned, std::move(loaded), std::move(pool),
-                                   RunLog{debug.launch, debug.numerics});
+  auto executable = make_cpu_executable(std::move(module), planned, std::move(loaded),
+                                        std::move(pool), RunLog{debug.launch, debug.numerics});
   out.timings.push_back({"executable", milliseconds_since(binding)});
   out.milliseconds = milliseconds_since(start);
   if (debug.dumps("plan")) {

@@ -370,7 +370,7 @@ TEST_CASE("data sets and arrays that do not fit name the call") {
   CHECK(error.line == line);
   CHECK(error.text.starts_with("dataset: 4 inputs"));
   data.targets = Array(ir::Type(i32, {4}));
-  data.targets.bytes.pop_back();
+  data.targets.bytes().pop_back();
   line = __LINE__ + 1;
   error = caught([&] { trainer.fit(data); });
   CHECK(error.line == line);
