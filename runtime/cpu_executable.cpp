@@ -9,7 +9,7 @@
 #include <mezzo/runtime/aligned_buffer.h>
 #include <mezzo/runtime/binding.h>
 #include <mezzo/runtime/finite_scan.h>
-#include <mezzo/runtime/kernel_store.h>
+#include <mezzo/runtime/cpu_kernels.h>
 #include <mezzo/runtime/launch_text.h>
 #include <mezzo/runtime/log.h>
 #include <mezzo/runtime/numerics_text.h>
@@ -45,7 +45,7 @@ int64_t work_of(const ir::Op& kernel) {
 class CpuExecutable final : public Executable {
  public:
   CpuExecutable(std::unique_ptr<ir::Module> module, const ir::Function& function,
-                std::vector<std::shared_ptr<const LoadedKernel>> kernels,
+                std::vector<std::shared_ptr<const LoadedCpuKernel>> kernels,
                 std::shared_ptr<ThreadPool> pool, const RunLog& log)
       : module_(std::move(module)),
         function_(function),
@@ -69,7 +69,7 @@ class CpuExecutable final : public Executable {
  private:
   /// A kernel with the memory that it works on.
   struct Bound {
-    std::shared_ptr<const LoadedKernel> kernel;
+    std::shared_ptr<const LoadedCpuKernel> kernel;
     std::vector<void*> buffers;
     std::vector<uint32_t*> flags;
     std::vector<int64_t> integers;
@@ -78,7 +78,7 @@ class CpuExecutable final : public Executable {
   };
 
   uint32_t& index_flag() { return words_.back(); }
-  void prepare(std::vector<std::shared_ptr<const LoadedKernel>> kernels);
+  void prepare(std::vector<std::shared_ptr<const LoadedCpuKernel>> kernels);
   void bind(std::span<void* const> parameters, std::span<void* const> results);
   std::byte* result_pointer(size_t index) const;
   void launch(const RunStep& step);
@@ -105,7 +105,7 @@ class CpuExecutable final : public Executable {
   std::optional<ir::VerdictTable> verdict_table_;  // made when a step goes wrong first
 };
 
-void CpuExecutable::prepare(std::vector<std::shared_ptr<const LoadedKernel>> kernels) {
+void CpuExecutable::prepare(std::vector<std::shared_ptr<const LoadedCpuKernel>> kernels) {
   arena_ = AlignedBuffer(plan_.arena_bytes);
   for (const std::vector<std::byte>& bytes : plan_.constants) {
     constants_.emplace_back(static_cast<int64_t>(bytes.size()));
@@ -134,8 +134,7 @@ void CpuExecutable::prepare(std::vector<std::shared_ptr<const LoadedKernel>> ker
     each.buffers.resize(step.buffers.size());
     if (each.kernel->workspace_bytes > 0) each.buffers.push_back(workspace_.data());
     int64_t tasks = 1;
-    for (const LoadedKernel::Launch& launch : each.kernel->launches)
-      tasks = std::max(tasks, launch.tasks);
+    for (int64_t launch : each.kernel->tasks) tasks = std::max(tasks, launch);
     each.threads = static_cast<int>(std::clamp<int64_t>(
         work_of(*step.op) / kWorkPerThread, 1, std::min<int64_t>(tasks, pool_->threads())));
     bound_.push_back(std::move(each));
@@ -192,16 +191,18 @@ void CpuExecutable::bind(std::span<void* const> new_parameters,
 
 void CpuExecutable::launch(const RunStep& step) {
   Bound& each = bound_[static_cast<size_t>(step.kernel)];
-  for (const LoadedKernel::Launch& launch : each.kernel->launches) {
-    if (launch.tasks == 0) continue;
-    if (each.threads == 1 || launch.tasks == 1) {
-      launch.function(&each.args, 0, launch.tasks, scratch_[0].data());
+  for (size_t i = 0; i < each.kernel->tasks.size(); ++i) {
+    const int64_t tasks = each.kernel->tasks[i];
+    const codegen::KernelFunction function = each.kernel->functions[i];
+    if (tasks == 0) continue;
+    if (each.threads == 1 || tasks == 1) {
+      function(&each.args, 0, tasks, scratch_[0].data());
       continue;
     }
     auto work = [&](int64_t first, int64_t last, int thread) {
-      launch.function(&each.args, first, last, scratch_[static_cast<size_t>(thread)].data());
+      function(&each.args, first, last, scratch_[static_cast<size_t>(thread)].data());
     };
-    pool_->run(launch.tasks, work, each.threads);
+    pool_->run(tasks, work, each.threads);
   }
 }
 
@@ -307,9 +308,12 @@ RunStatus CpuExecutable::run(std::span<void* const> parameters, std::span<void* 
 
 std::unique_ptr<Executable> make_cpu_executable(
     std::unique_ptr<ir::Module> module, const ir::Function& function,
-    std::vector<std::shared_ptr<const LoadedKernel>> kernels, std::shared_ptr<ThreadPool> pool,
+    std::span<const StoredKernel> kernels, std::shared_ptr<ThreadPool> pool,
     const RunLog& log) {
-  return std::make_unique<CpuExecutable>(std::move(module), function, std::move(kernels),
+  std::vector<std::shared_ptr<const LoadedCpuKernel>> loaded;
+  for (const StoredKernel& each : kernels)
+    loaded.push_back(std::static_pointer_cast<const LoadedCpuKernel>(each.kernel));
+  return std::make_unique<CpuExecutable>(std::move(module), function, std::move(loaded),
                                          std::move(pool), log);
 }
 

@@ -5,17 +5,17 @@
 #include <mezzo/runtime/executable.h>
 
 #include <memory>
-#include <vector>
+#include <span>
 
 namespace mezzo::runtime {
 
 class ThreadPool;
-struct LoadedKernel;
+struct StoredKernel;
 
-/// Of a planned function of `module`; `kernels` are those of its kernel ops, in order.
+/// Of a planned function of `module`; `kernels` are those of its kernel ops, in order,
+/// from the CpuBackend.
 std::unique_ptr<Executable> make_cpu_executable(
     std::unique_ptr<ir::Module> module, const ir::Function& function,
-    std::vector<std::shared_ptr<const LoadedKernel>> kernels, std::shared_ptr<ThreadPool> pool,
-    const RunLog& log);
+    std::span<const StoredKernel> kernels, std::shared_ptr<ThreadPool> pool, const RunLog& log);
 
 }  // namespace mezzo::runtime

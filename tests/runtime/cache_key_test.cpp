@@ -114,7 +114,7 @@ TEST_CASE("rounding, target, generator, LLVM and sanitizer are in the key") {
   CHECK(changed([](KeyContext& c) { c.target = ir::target_by_name("x86-64-v4"); }) != key({}));
   CHECK(changed([](KeyContext& c) { c.target.l2_bytes *= 2; }) != key({}));
   CHECK(changed([](KeyContext& c) { c.generator = "other"; }) != key({}));
-  CHECK(changed([](KeyContext& c) { c.llvm = "19.1.8"; }) != key({}));
+  CHECK(changed([](KeyContext& c) { c.compiler = "19.1.8"; }) != key({}));
   CHECK(changed([](KeyContext& c) { c.sanitized = true; }) != key({}));
 }
 
