@@ -57,6 +57,7 @@ set(MEZZO_PUBLIC_HEADERS
   runtime/array.h
   runtime/binding.h
   runtime/compiler.h
+  runtime/device_id.h
   runtime/executable.h
   runtime/host_array.h
   runtime/idx.h

@@ -111,7 +111,7 @@ void store_integer(DType dtype, std::byte* to, int64_t value) {
 struct HostArray::Mirror {
   std::mutex mutex;
   std::shared_ptr<DeviceCopy> copy;
-  bool newer = false;
+  enum class Newer : uint8_t { Neither, Host, Device } newer = Newer::Neither;
 };
 
 HostArray::HostArray(const HostArray& other) : type(other.type), bytes_(other.bytes()) {}
@@ -125,26 +125,27 @@ void HostArray::set_device_copy(std::shared_ptr<DeviceCopy> copy, bool newer) {
   if (!mirror_) mirror_ = std::make_shared<Mirror>();
   std::lock_guard lock(mirror_->mutex);
   mirror_->copy = std::move(copy);
-  mirror_->newer = newer;
+  mirror_->newer = newer ? Mirror::Newer::Device : Mirror::Newer::Neither;
 }
 
-std::shared_ptr<DeviceCopy> HostArray::device_copy() const {
-  if (!mirror_) return nullptr;
+HostArray::OnDevice HostArray::device_copy() const {
+  if (!mirror_) return {};
   std::lock_guard lock(mirror_->mutex);
-  return mirror_->copy;
+  return {mirror_->copy, mirror_->newer != Mirror::Newer::Host};
 }
 
 void HostArray::fetch() const {
   std::lock_guard lock(mirror_->mutex);
-  if (!mirror_->newer) return;
+  if (mirror_->newer != Mirror::Newer::Device) return;
   bytes_.resize(static_cast<size_t>(type.bytes()));
   mirror_->copy->download(bytes_);
-  mirror_->newer = false;
+  mirror_->newer = Mirror::Newer::Neither;
 }
 
 void HostArray::reclaim() {
   fetch();
-  mirror_.reset();
+  std::lock_guard lock(mirror_->mutex);
+  mirror_->newer = Mirror::Newer::Host;
 }
 
 HostArray::HostArray(const ir::Type& type) : type(type) {

@@ -47,15 +47,19 @@ struct HostArray {
     if (mirror_) fetch();
     return bytes_;
   }
-  /// To be changed: a copy on a device is given up.
+  /// To be changed: a copy on a device is no longer right.
   std::vector<std::byte>& bytes() {
     if (mirror_) reclaim();
     return bytes_;
   }
 
-  /// The copy that a program keeps, or null. `newer`: the host's bytes are no longer right.
+  /// The copy that a program keeps; `newer`: the host's bytes are no longer right.
   void set_device_copy(std::shared_ptr<DeviceCopy> copy, bool newer);
-  std::shared_ptr<DeviceCopy> device_copy() const;
+  struct OnDevice {
+    std::shared_ptr<DeviceCopy> copy;  // null where there is none
+    bool current = false;              // else the host has changed the bytes since
+  };
+  OnDevice device_copy() const;
 
   /// Throws UserError when `bytes`, which anyone may resize, is not of the size that `type` says.
   void check_size() const;

@@ -122,9 +122,8 @@ class InterpretedProgram : public Program {
 }  // namespace
 
 std::unique_ptr<Program> build_program(std::unique_ptr<ir::Module> module,
-                                       const std::string& function, Engine engine,
-                                       const CompileOptions& options) {
-  if (engine == Engine::Interpreted)
+                                       const std::string& function, const CompileOptions& options) {
+  if (options.device.kind == DeviceId::Kind::Interpreter)
     return std::make_unique<InterpretedProgram>(std::move(module), function, options);
   return std::make_unique<CompiledProgram>(std::move(module), function, options);
 }

@@ -31,10 +31,9 @@ class Program {
   CompileReport report;
 };
 
-/// Takes the module over; throws UserError and DeviceError. For the interpreter `target`, `fuse`,
-/// `threads`, `disk_cache` and `background` mean nothing.
+/// For `options.device`. Takes the module over; throws UserError and DeviceError. For the
+/// interpreter `target`, `fuse`, `threads`, `disk_cache` and `background` mean nothing.
 std::unique_ptr<Program> build_program(std::unique_ptr<ir::Module> module,
-                                       const std::string& function, Engine engine,
-                                       const CompileOptions& options);
+                                       const std::string& function, const CompileOptions& options);
 
 }  // namespace mezzo::runtime

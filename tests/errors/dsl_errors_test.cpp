@@ -199,7 +199,8 @@ TEST_CASE("names of policies and devices") {
   error = caught([] { Device::by_name("gpu"); });
   CHECK(error.line == line);
   CHECK(error.text ==
-        "unknown device 'gpu'; did you mean 'cpu'?\nnote: the devices are cpu and interp");
+        "unknown device 'gpu'; did you mean 'cpu'?\nnote: the devices are cpu, interp, cuda[:N] "
+        "and auto");
 }
 
 namespace {
