@@ -127,8 +127,7 @@ void count_wavefronts(Warp& warp, const Instruction& instruction, Mask lanes, co
 void check_global(Warp& warp, const Instruction& instruction, Mask lanes, const Addresses& at,
                   uint32_t bytes, Access access) {
   const Range range = range_of(lanes, at);
-  if (range.bits & (bytes - 1))
-    fail_misaligned(warp, instruction, lanes, at, bytes, "global");
+  if (range.bits & (bytes - 1)) fail_misaligned(warp, instruction, lanes, at, bytes, "global");
   Block& block = *warp.block;
   const uint64_t span = range.most - range.least + bytes;
   if (!block.recent.contains(range.least, span)) {
@@ -144,6 +143,24 @@ void check_global(Warp& warp, const Instruction& instruction, Mask lanes, const 
     }
   }
   count_sectors(warp, instruction, lanes, at, bytes);
+}
+
+void check_copy_sources(Warp& warp, const Instruction& instruction, Mask lanes, const Addresses& at,
+                        const uint32_t (&sizes)[kLanes], uint32_t bytes) {
+  if (!lanes) return;
+  Mask whole = 0;
+  for_lanes(lanes, [&](int lane) { whole |= Mask{sizes[lane] == bytes} << lane; });
+  if (whole) check_global(warp, instruction, whole, at, bytes, Access::Read);
+  const DeviceMemory& memory = *warp.block->launch->memory;
+  for_lanes(lanes & ~whole, [&](int lane) {
+    const Mask one = Mask{1} << lane;
+    if (at.of[lane] & (bytes - 1)) fail_misaligned(warp, instruction, one, at, bytes, "global");
+    if (!memory.holds(at.of[lane], sizes[lane]))
+      fail(warp, instruction, FaultKind::OutOfBounds, lane,
+           fmt::format("read of {} bytes at {:#x}, {}", sizes[lane], at.of[lane],
+                       describe(memory, at.of[lane])));
+    count_sectors(warp, instruction, one, at, sizes[lane]);
+  });
 }
 
 void note_global_store(Warp& warp, const Instruction& instruction, int lane, Address address,
@@ -169,8 +186,7 @@ void note_global_store(Warp& warp, const Instruction& instruction, int lane, Add
 void check_shared_bounds(Warp& warp, const Instruction& instruction, Mask lanes,
                          const Addresses& at, uint32_t bytes) {
   const Range range = range_of(lanes, at);
-  if (range.bits & (bytes - 1))
-    fail_misaligned(warp, instruction, lanes, at, bytes, "shared");
+  if (range.bits & (bytes - 1)) fail_misaligned(warp, instruction, lanes, at, bytes, "shared");
   const uint64_t size = warp.block->shared.size();
   if (range.most >= size || bytes > size - range.most) {
     const int lane = find_lane(
@@ -199,8 +215,7 @@ void check_shared(Warp& warp, const Instruction& instruction, Mask lanes, const 
     const uint32_t thread = warp.first_thread + lane;
     Finding finding;
     if (access != Access::Write) finding = shared.read(address, bytes, thread, strong);
-    if (access != Access::Read && !finding)
-      finding = shared.write(address, bytes, thread, strong);
+    if (access != Access::Read && !finding) finding = shared.write(address, bytes, thread, strong);
     if (finding) fail_shared(warp, instruction, lane, bytes, finding);
   });
   count_wavefronts(warp, instruction, lanes, at, bytes);

@@ -24,6 +24,10 @@ enum class Access : uint8_t { Read, Write, Atomic };
 void check_global(Warp& warp, const Instruction& instruction, Mask lanes, const Addresses& at,
                   uint32_t bytes, Access access);
 
+/// The same for the sources of copies of `bytes`, of which each lane reads `sizes` only.
+void check_copy_sources(Warp& warp, const Instruction& instruction, Mask lanes, const Addresses& at,
+                        const uint32_t (&sizes)[kLanes], uint32_t bytes);
+
 /// Notes a store of another block's bytes: `data` is what the lane is about to write.
 void note_global_store(Warp& warp, const Instruction& instruction, int lane, Address address,
                        const std::byte* data, uint32_t bytes);

@@ -16,34 +16,60 @@ uint32_t special_value(const Block& block, const Warp& warp, Special special, ui
   const Dim3& size = launch.block;
   const uint32_t thread = warp.first_thread + lane;
   switch (special) {
-    case Special::TidX: return thread % size.x;
-    case Special::TidY: return thread / size.x % size.y;
-    case Special::TidZ: return thread / size.x / size.y;
-    case Special::NtidX: return size.x;
-    case Special::NtidY: return size.y;
-    case Special::NtidZ: return size.z;
-    case Special::CtaidX: return block.id.x;
-    case Special::CtaidY: return block.id.y;
-    case Special::CtaidZ: return block.id.z;
-    case Special::NctaidX: return launch.grid.x;
-    case Special::NctaidY: return launch.grid.y;
-    case Special::NctaidZ: return launch.grid.z;
-    case Special::LaneId: return lane;
-    case Special::WarpId: return warp.index;
-    case Special::NwarpId: return static_cast<uint32_t>(block.warps.size());
-    case Special::SmId: return 0;
-    case Special::NsmId: return 1;
-    case Special::LanemaskEq: return 1u << lane;
-    case Special::LanemaskLt: return (1u << lane) - 1;
-    case Special::LanemaskLe: return (1u << lane) | ((1u << lane) - 1);
-    case Special::LanemaskGe: return ~((1u << lane) - 1);
-    case Special::LanemaskGt: return ~((1u << lane) | ((1u << lane) - 1));
-    case Special::DynamicSharedBytes: return launch.dynamic_shared;
-    case Special::TotalSharedBytes: return block.shared.size();
-    case Special::One: return 1;
+    case Special::TidX:
+      return thread % size.x;
+    case Special::TidY:
+      return thread / size.x % size.y;
+    case Special::TidZ:
+      return thread / size.x / size.y;
+    case Special::NtidX:
+      return size.x;
+    case Special::NtidY:
+      return size.y;
+    case Special::NtidZ:
+      return size.z;
+    case Special::CtaidX:
+      return block.id.x;
+    case Special::CtaidY:
+      return block.id.y;
+    case Special::CtaidZ:
+      return block.id.z;
+    case Special::NctaidX:
+      return launch.grid.x;
+    case Special::NctaidY:
+      return launch.grid.y;
+    case Special::NctaidZ:
+      return launch.grid.z;
+    case Special::LaneId:
+      return lane;
+    case Special::WarpId:
+      return warp.index;
+    case Special::NwarpId:
+      return static_cast<uint32_t>(block.warps.size());
+    case Special::SmId:
+      return 0;
+    case Special::NsmId:
+      return 1;
+    case Special::LanemaskEq:
+      return 1u << lane;
+    case Special::LanemaskLt:
+      return (1u << lane) - 1;
+    case Special::LanemaskLe:
+      return (1u << lane) | ((1u << lane) - 1);
+    case Special::LanemaskGe:
+      return ~((1u << lane) - 1);
+    case Special::LanemaskGt:
+      return ~((1u << lane) | ((1u << lane) - 1));
+    case Special::DynamicSharedBytes:
+      return launch.dynamic_shared;
+    case Special::TotalSharedBytes:
+      return block.shared.size();
+    case Special::One:
+      return 1;
     case Special::Zero:
     case Special::Clock:
-    case Special::Clock64: break;
+    case Special::Clock64:
+      break;
   }
   return 0;
 }
@@ -99,6 +125,14 @@ bool try_open(Block& block, int number) {
   if (!barrier.arrived) return false;
   const uint32_t expected = barrier.expected ? barrier.expected : live_warps(block) * kLanes;
   if (barrier.arrived < expected) return false;
+  uint32_t waiting = 0;
+  for (Warp& warp : block.warps) {
+    const bool here = warp.barrier == number && warp.arrived;
+    // One that has exited counts as having come.
+    if (!warp.alive && !barrier.expected) block.shared.arrive(warp.index, barrier.published);
+    if (here || (!warp.alive && !barrier.expected)) waiting |= 1u << warp.index;
+  }
+  block.shared.open(waiting, barrier.published);
   for (Warp& warp : block.warps) {
     if (warp.barrier != number || !warp.arrived) continue;
     const Mask lanes = warp.at_barrier;
@@ -110,7 +144,6 @@ bool try_open(Block& block, int number) {
     warp.at_barrier = 0;
     warp.barrier = -1;
     warp.arrived = false;
-    block.shared.leave(warp.index, barrier.published);
   }
   barrier = Barrier{};
   ++block.barriers_passed;
@@ -152,7 +185,8 @@ void start_block(Block& block, Launch& launch, uint32_t linear) {
   if (block.warps.size() != warps) {
     block.warps.resize(warps);
     block.registers.resize(stride * warps + 64);
-    block.shared.resize(kernel.shared_bytes(launch.dynamic_shared), kernel.shared_unit, warps);
+    block.shared.resize(kernel.shared_bytes(launch.dynamic_shared), kernel.shared_unit, warps,
+                        kernel.partial_barriers);
   }
   block.shared.reset();
   auto* base = block.registers.data();
@@ -173,8 +207,8 @@ void start_block(Block& block, Launch& launch, uint32_t linear) {
     warp.pc.fill(0);
     warp.side.fill(0);
     warp.executed = 0;
-    warp.copies.open.clear();
-    warp.copies.committed.clear();
+    warp.copies.clear();
+    warp.committed_groups.fill(0);
     warp.local.assign(size_t{kernel.local_bytes} * kLanes, std::byte{0xFF});
     for (const auto& [special, at] : kernel.specials) {
       uint32_t* const lanes = warp.lanes<uint32_t>(at);

@@ -2,10 +2,12 @@
 // f16 and bf16 on the host: values of 16 bits that convert to f32, and every rounding back.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 namespace mezzo::ptx::detail {
 
@@ -14,8 +16,9 @@ enum class Rounding : uint8_t { Nearest, Zero, Down, Up };
 inline constexpr uint32_t kNanF32 = 0x7FFFFFFF;  // what PTX's arithmetic returns
 inline constexpr uint16_t kNan16 = 0x7FFF;
 
-/// `value` rounded to a binary format with `digits` significant bits and `least` the exponent of its
-/// smallest subnormal. Overflow is left to the caller; NaN and infinities come back as they are.
+/// `value` rounded to a binary format with `digits` significant bits and `least` the exponent of
+/// its smallest subnormal. Overflow is left to the caller; NaN and infinities come back as they
+/// are.
 inline double round_to(double value, int digits, int least, Rounding rounding) {
   if (value == 0 || !std::isfinite(value)) return value;
   int exponent = 0;
@@ -81,8 +84,7 @@ struct F16 {
     const uint32_t all = std::bit_cast<uint32_t>(value);
     const uint32_t sign = (all >> 16) & 0x8000u, size = all & 0x7FFFFFFFu;
     // Subnormal results: adding 0.5 leaves the rounded multiple of 2^-24 in the low bits.
-    const uint32_t small =
-        std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3F000000u;
+    const uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3F000000u;
     const uint32_t normal = (size - 0x38000000u + 0xFFFu + ((size >> 13) & 1u)) >> 13;
     uint32_t result = size < 0x38800000u ? small : normal;
     result = size >= 0x477FF000u ? 0x7C00u : result;
@@ -122,6 +124,34 @@ inline double add_to_odd(double a, double b) {
   const double toward = error > 0 ? std::numeric_limits<double>::infinity()
                                   : -std::numeric_limits<double>::infinity();
   return std::nextafter(sum, toward);
+}
+
+/// The exact sum of `terms`, which are overwritten, cut to f32: toward zero, infinity beyond the
+/// range. `terms` need room for `count` numbers of any size.
+inline float sum_toward_zero(double* terms, int count) {
+  double plain = 0;
+  for (int i = 0; i < count; ++i) plain += terms[i];
+  if (!std::isfinite(plain)) return static_cast<float>(plain);
+  // Partial sums that do not overlap, growing: each term runs through all of them.
+  int parts = 0;
+  for (int i = 0; i < count; ++i) {
+    double sum = terms[i];
+    int kept = 0;
+    for (int j = 0; j < parts; ++j) {
+      double small = terms[j];
+      if (std::fabs(sum) < std::fabs(small)) std::swap(sum, small);
+      const double high = sum + small, low = small - (high - sum);
+      if (low != 0) terms[kept++] = low;
+      sum = high;
+    }
+    terms[kept++] = sum;
+    parts = kept;
+  }
+  const double odd = parts > 1 ? add_to_odd(terms[parts - 1], terms[parts - 2]) : terms[0];
+  const double cut = round_to(odd, 24, -149, Rounding::Zero);
+  if (std::fabs(cut) > std::numeric_limits<float>::max())
+    return std::copysign(std::numeric_limits<float>::infinity(), static_cast<float>(cut));
+  return static_cast<float>(cut);
 }
 
 }  // namespace mezzo::ptx::detail

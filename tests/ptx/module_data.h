@@ -60,11 +60,34 @@ struct SourceLine {
 };
 
 enum class Special : uint8_t {
-  TidX, TidY, TidZ, NtidX, NtidY, NtidZ, CtaidX, CtaidY, CtaidZ, NctaidX, NctaidY, NctaidZ,
-  LaneId, WarpId, NwarpId, SmId, NsmId,
-  LanemaskEq, LanemaskLe, LanemaskLt, LanemaskGe, LanemaskGt,
-  DynamicSharedBytes, TotalSharedBytes, Zero, One,
-  Clock, Clock64,  // read by an instruction of their own
+  TidX,
+  TidY,
+  TidZ,
+  NtidX,
+  NtidY,
+  NtidZ,
+  CtaidX,
+  CtaidY,
+  CtaidZ,
+  NctaidX,
+  NctaidY,
+  NctaidZ,
+  LaneId,
+  WarpId,
+  NwarpId,
+  SmId,
+  NsmId,
+  LanemaskEq,
+  LanemaskLe,
+  LanemaskLt,
+  LanemaskGe,
+  LanemaskGt,
+  DynamicSharedBytes,
+  TotalSharedBytes,
+  Zero,
+  One,
+  Clock,
+  Clock64,  // read by an instruction of their own
 };
 
 struct KernelData {
@@ -72,7 +95,7 @@ struct KernelData {
   std::vector<KernelParameter> parameters;
   uint32_t parameter_bytes = 0;
 
-  std::vector<Instruction> code;  // ends with an exit
+  std::vector<Instruction> code;    // ends with an exit
   std::vector<SourceLine> sources;  // one an instruction
   std::deque<std::vector<uint32_t>> lists;
 
@@ -84,11 +107,12 @@ struct KernelData {
   };
   std::vector<SpecialRegister> specials;
 
-  uint32_t static_shared = 0;   // bytes
+  uint32_t static_shared = 0;      // bytes
   uint32_t dynamic_shared_at = 0;  // where `.extern .shared` begins
-  uint32_t local_bytes = 0;     // of a thread
+  uint32_t local_bytes = 0;        // of a thread
   uint32_t max_threads = 1024;
   Dim3 required{0, 0, 0};
+  bool partial_barriers = false;  // some barrier names a number of threads
   /// log2 of the narrowest store and load: the unit in which races are looked for.
   uint8_t shared_unit = 4, global_unit = 4;
 

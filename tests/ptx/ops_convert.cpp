@@ -29,20 +29,29 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Rounding rounding_of(Round round) {
   switch (round) {
-    case Round::Zero: return Rounding::Zero;
-    case Round::Down: return Rounding::Down;
-    case Round::Up: return Rounding::Up;
-    default: return Rounding::Nearest;
+    case Round::Zero:
+      return Rounding::Zero;
+    case Round::Down:
+      return Rounding::Down;
+    case Round::Up:
+      return Rounding::Up;
+    default:
+      return Rounding::Nearest;
   }
 }
 
 double to_integer(double value, Round round) {
   switch (round) {
-    case Round::Int: return std::nearbyint(value);
-    case Round::IntZero: return std::trunc(value);
-    case Round::IntDown: return std::floor(value);
-    case Round::IntUp: return std::ceil(value);
-    default: return value;
+    case Round::Int:
+      return std::nearbyint(value);
+    case Round::IntZero:
+      return std::trunc(value);
+    case Round::IntDown:
+      return std::floor(value);
+    case Round::IntUp:
+      return std::ceil(value);
+    default:
+      return value;
   }
 }
 
@@ -58,8 +67,8 @@ uint64_t write_float(double exact, Type type, Rounding rounding) {
   if (type == kF64) return std::bit_cast<uint64_t>(exact);
   if (type == kF32) {
     if (std::isnan(exact)) return kNanF32;
-    const double near =
-        overflow_to(round_to(exact, 24, -149, rounding), std::numeric_limits<float>::max(), rounding);
+    const double near = overflow_to(round_to(exact, 24, -149, rounding),
+                                    std::numeric_limits<float>::max(), rounding);
     return std::bit_cast<uint32_t>(static_cast<float>(near));
   }
   return type.kind == Kind::BFloat ? Bf16::round(exact, rounding).bits
@@ -113,8 +122,8 @@ uint64_t int_to_float(uint64_t bits, const Plan& plan) {
     static constexpr int kModes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
     std::fesetround(kModes[static_cast<int>(rounding_of(plan.round))]);
     volatile uint64_t source = bits;
-    volatile double value = is_signed ? static_cast<double>(static_cast<int64_t>(source))
-                                      : static_cast<double>(source);
+    volatile double value =
+        is_signed ? static_cast<double>(static_cast<int64_t>(source)) : static_cast<double>(source);
     std::fesetround(FE_TONEAREST);
     return std::bit_cast<uint64_t>(static_cast<double>(value));
   }
@@ -162,10 +171,9 @@ static_assert(sizeof(Plan) <= 16);
 
 void convert_lanes(Warp& warp, const Instruction& instruction, Mask mask) {
   Plan plan;
-  std::memcpy(&plan, instruction.list, sizeof(plan));
+  std::memcpy(static_cast<void*>(&plan), instruction.list, sizeof(plan));
   for_lanes(mask, [&](int lane) {
-    const uint64_t raw =
-        read_register(warp, instruction.op[1], plan.from_register, lane);
+    const uint64_t raw = read_register(warp, instruction.op[1], plan.from_register, lane);
     uint64_t result = 0;
     if (plan.from.is_float()) {
       double value = read_float(raw, plan.from);
@@ -220,19 +228,22 @@ struct ToInt {
 
 template <class D>
 Execute integer_loop(Type from) {
-  return pick_integer(from, [](auto s) -> Execute {
-    return apply_lanes<Cast<D>, D, decltype(s)>;
-  });
+  return pick_integer(from, [](auto s) -> Execute { return apply_lanes<Cast<D>, D, decltype(s)>; });
 }
 
 template <class D>
 Execute to_int_loop(Round round) {
   switch (round) {
-    case Round::Int: return apply_lanes<ToInt<Round::Int, D>, D, float>;
-    case Round::IntZero: return apply_lanes<ToInt<Round::IntZero, D>, D, float>;
-    case Round::IntDown: return apply_lanes<ToInt<Round::IntDown, D>, D, float>;
-    case Round::IntUp: return apply_lanes<ToInt<Round::IntUp, D>, D, float>;
-    default: return nullptr;
+    case Round::Int:
+      return apply_lanes<ToInt<Round::Int, D>, D, float>;
+    case Round::IntZero:
+      return apply_lanes<ToInt<Round::IntZero, D>, D, float>;
+    case Round::IntDown:
+      return apply_lanes<ToInt<Round::IntDown, D>, D, float>;
+    case Round::IntUp:
+      return apply_lanes<ToInt<Round::IntUp, D>, D, float>;
+    default:
+      return nullptr;
   }
 }
 
@@ -244,9 +255,12 @@ Execute loop_for(const Plan& plan) {
   const bool nearest = plan.round == Round::Nearest, plain = plan.round == Round::None;
   if (!to.is_float() && !from.is_float()) {
     switch (to.bytes) {
-      case 2: return integer_loop<uint16_t>(from);
-      case 4: return integer_loop<uint32_t>(from);
-      default: return integer_loop<uint64_t>(from);
+      case 2:
+        return integer_loop<uint16_t>(from);
+      case 4:
+        return integer_loop<uint32_t>(from);
+      default:
+        return integer_loop<uint64_t>(from);
     }
   }
   if (to == kF16 && from == kF32 && nearest) return apply_lanes<ToF16, F16, float>;
@@ -267,7 +281,7 @@ Execute loop_for(const Plan& plan) {
 
 void pack_lanes(Warp& warp, const Instruction& instruction, Mask mask) {
   Plan plan;
-  std::memcpy(&plan, instruction.list, sizeof(plan));
+  std::memcpy(static_cast<void*>(&plan), instruction.list, sizeof(plan));
   for_lanes(mask, [&](int lane) {
     const uint64_t high = float_to_float(warp.lanes<float>(instruction.op[1])[lane], plan);
     const uint64_t low = float_to_float(warp.lanes<float>(instruction.op[2])[lane], plan);
@@ -301,8 +315,8 @@ uint8_t register_bytes(Decoder& d, size_t index, Type type) {
   const Operand& operand = d.operand(index);
   if (operand.kind == Operand::Kind::Register || operand.kind == Operand::Kind::Special) {
     if (operand.bytes < type.bytes || (type.is_float() && operand.bytes != type.bytes))
-      d.error(fmt::format("'{}' has {} bits where {} are expected", operand.text,
-                          8 * operand.bytes, 8 * type.bytes));
+      d.error(fmt::format("'{}' has {} bits where {} are expected", operand.text, 8 * operand.bytes,
+                          8 * type.bytes));
     return operand.bytes;
   }
   return std::max<uint8_t>(type.bytes, 2);

@@ -16,16 +16,10 @@ struct Block;
 
 /// A `cp.async` that has not landed.
 struct AsyncCopy {
-  uint32_t shared = 0;
-  uint8_t bytes = 0, source_bytes = 0, lane = 0;
   Address source = 0;
-  uint32_t instruction = 0;
-};
-
-/// Of one lane's view, groups are committed by all lanes of a warp that run the commit.
-struct AsyncGroups {
-  std::vector<AsyncCopy> open;
-  std::deque<std::vector<AsyncCopy>> committed;
+  uint32_t shared = 0;
+  uint32_t group = 0;  // of its lane
+  uint8_t bytes = 0, source_bytes = 0, lane = 0;
 };
 
 struct Warp {
@@ -33,16 +27,17 @@ struct Warp {
   Block* block = nullptr;
   const KernelData* kernel = nullptr;
   uint32_t index = 0, first_thread = 0;
-  Mask full = 0;   // lanes that exist
-  Mask alive = 0;  // and have not exited
-  Mask parked = 0; // wait at a `.sync` instruction or a barrier
-  Mask at_barrier = 0;  // of these, those at a barrier
-  int barrier = -1;     // its number
+  Mask full = 0;         // lanes that exist
+  Mask alive = 0;        // and have not exited
+  Mask parked = 0;       // wait at a `.sync` instruction or a barrier
+  Mask at_barrier = 0;   // of these, those at a barrier
+  int barrier = -1;      // its number
   bool arrived = false;  // and the warp is counted there
   std::array<uint32_t, kLanes> pc{};
   std::array<uint8_t, kLanes> side{};  // of a branch; lanes of different sides stay apart
   uint64_t executed = 0;
-  AsyncGroups copies;
+  std::vector<AsyncCopy> copies;  // that have not landed
+  std::array<uint32_t, kLanes> committed_groups{};
   std::vector<std::byte> local;
 
   template <class T>
@@ -60,6 +55,7 @@ struct Warp {
 struct Barrier {
   uint32_t arrived = 0;   // threads
   uint32_t expected = 0;  // 0: all of the block that have not exited
+  bool named = false;     // some warp waits here, `expected` holds
   std::array<uint32_t, kLanes> published{};
   uint32_t true_threads = 0, voters = 0;  // of bar.red
 };
@@ -91,18 +87,19 @@ struct Launch {
   uint32_t dynamic_shared = 0;
   std::span<const std::byte> parameters;
   Options options;
-  uint32_t owner_base = 0;         // of block 0 in the table of last writers
-  uint32_t* writers = nullptr;     // one entry a unit of device memory
+  uint32_t owner_base = 0;      // of block 0 in the table of last writers
+  uint32_t* writers = nullptr;  // one entry a unit of device memory
   Address writers_begin = 0;
   std::atomic<uint64_t> executed{0};
 };
 
-/// Runs a warp until it rests: at a barrier, at its end or, after `slice` instructions, at a branch.
+/// Runs a warp until it rests: at a barrier, at its end or, after `slice` instructions, at a
+/// branch.
 void run_warp(Warp& warp, uint64_t slice);
 /// Makes a block ready to run: registers, special registers, shared memory.
 void start_block(Block& block, Launch& launch, uint32_t linear);
-/// Runs each warp of a block up to `slice` instructions; false when all have exited. Warps go in the
-/// order given.
+/// Runs each warp of a block up to `slice` instructions; false when all have exited. Warps go in
+/// the order given.
 bool step_block(Block& block, const std::vector<uint32_t>& order, uint64_t slice);
 
 /// Throws a Fault that names all that is known. `lane` < 0: the warp.
