@@ -73,7 +73,7 @@ Opened open_driver() {
   }
   Binder binder(handle);
   cuda::Driver driver;
-#define X(function, suffix, parameters) binder.bind(driver.function, #function, suffix);
+#define X(function, suffix, parameters) binder.bind(driver.function, #function, #suffix);
   MEZZO_CUDA_FUNCTIONS(X)
 #undef X
   // An old driver lacks functions, and so its version is looked at before them.
