@@ -93,7 +93,6 @@ CudaMemoryUse CudaContext::memory_use() {
   return result;
 }
 
-/// Codes are of no use: destructors call this, after faults too, when every call fails.
 void CudaContext::release(cuda::DevicePointer address) noexcept {
   const std::lock_guard lock(mutex_);
   allocations_.erase(address);
@@ -104,13 +103,12 @@ void CudaContext::release(cuda::DevicePointer address) noexcept {
 }
 
 void CudaContext::release_now(cuda::DevicePointer address) noexcept {
-  if (driver_.cuCtxPushCurrent(context_) != cuda::Success) return;
-  if (pool_)
-    driver_.cuMemFreeAsync(address, stream_);
-  else
-    driver_.cuMemFree(address);
-  cuda::Context ours = nullptr;
-  driver_.cuCtxPopCurrent(&ours);
+  destroy([this, address] {
+    if (pool_)
+      driver_.cuMemFreeAsync(address, stream_);
+    else
+      driver_.cuMemFree(address);
+  });
 }
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
@@ -165,12 +163,11 @@ PinnedBuffer CudaContext::allocate_pinned(size_t bytes, std::string_view what) {
 
 void CudaContext::release_pinned(void* memory) noexcept {
   const std::lock_guard lock(mutex_);
-  if (driver_.cuCtxPushCurrent(context_) != cuda::Success) return;
-  // Copies from and to it may be under way. A stream that is recorded has nothing under way.
-  if (!recording_) driver_.cuStreamSynchronize(stream_);
-  driver_.cuMemFreeHost(memory);
-  cuda::Context ours = nullptr;
-  driver_.cuCtxPopCurrent(&ours);
+  destroy([this, memory] {
+    // Copies from and to it may be under way. A stream that is recorded has nothing under way.
+    if (!recording_) driver_.cuStreamSynchronize(stream_);
+    driver_.cuMemFreeHost(memory);
+  });
 }
 
 PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
@@ -209,7 +206,7 @@ CudaEvent& CudaEvent::operator=(CudaEvent&& other) noexcept {
 }
 
 void CudaEvent::release() noexcept {
-  if (event_) context_->driver().cuEventDestroy(event_);
+  if (event_) context_->destroy([this] { context_->driver().cuEventDestroy(event_); });
   event_ = nullptr;
   context_.reset();
 }
