@@ -3,11 +3,10 @@
 // of their own, the fake driver's functions, small kernels.
 #pragma once
 
-#include <ptx/fake_api.h>
-
 #include <doctest/doctest.h>
 
 #include <initializer_list>
+#include <ptx/fake_api.h>
 #include <string>
 #include <vector>
 
@@ -25,18 +24,18 @@ std::string stub_nvrtc();
 bool in_own_process(const char* name, std::initializer_list<std::string> environment);
 
 // Drivers are opened once a process and faults end their use of the device.
-#define MEZZO_PROCESS_CASE(function, name, ...)                             \
-  static void function();                                                   \
-  TEST_CASE(name) {                                                         \
-    if (::mezzo::test::in_own_process(name, {__VA_ARGS__})) function();     \
-  }                                                                         \
+#define MEZZO_PROCESS_CASE(function, name, ...)                         \
+  static void function();                                               \
+  TEST_CASE(name) {                                                     \
+    if (::mezzo::test::in_own_process(name, {__VA_ARGS__})) function(); \
+  }                                                                     \
   static void function()
 #define PROCESS_CASE(name, ...) \
   MEZZO_PROCESS_CASE(DOCTEST_ANONYMOUS(process_case_), name, __VA_ARGS__)
 
 /// The fake driver's functions, by their full names.
 struct Fake {
-#define X(name, suffix, parameters) runtime::cuda::Result(*name##suffix) parameters = nullptr;
+#define X(name, suffix, parameters) decltype(&runtime::cuda::name##suffix) name##suffix = nullptr;
   MEZZO_CUDA_FUNCTIONS(X)
   MEZZO_FAKE_FUNCTIONS(X)
 #undef X
@@ -79,7 +78,8 @@ runtime::cuda::Result launch_poke(runtime::cuda::Function poke,
 /// PTX of kernels `add` (three pointers and a count of f32) and `poke` (a pointer), for sm_75.
 extern const char* const kKernels;
 
-/// A cubin that has headers alone, for one architecture, with PTX behind it as cuda_image() puts it.
+/// A cubin that has headers alone, for one architecture, with PTX behind it as cuda_image() puts
+/// it.
 std::string cubin_with(int architecture, int abi, const std::string& ptx);
 
 /// Whether `text` has all of `parts`; prints it where one is missing.

@@ -21,15 +21,6 @@ std::vector<ContextObject*>& current_contexts() {
   return contexts;
 }
 
-bool is_entry_point(std::string_view name) {
-#define X(function, suffix, parameters) \
-  if (name == #function) return true;
-  MEZZO_CUDA_FUNCTIONS(X)
-  MEZZO_FAKE_FUNCTIONS(X)
-#undef X
-  return false;
-}
-
 void count(std::string_view what, uint64_t by) {
   auto& counts = driver().counts;
   const auto found = counts.find(what);

@@ -34,9 +34,6 @@ struct Driver {
 };
 Driver& driver();
 
-/// Whether there is an entry point of that name, without version.
-bool is_entry_point(std::string_view name);
-
 /// Contexts that are current in this thread, the top one last.
 std::vector<runtime::cuda::ContextObject*>& current_contexts();
 

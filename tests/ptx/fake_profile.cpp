@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
-#include <ptx/fake_entry.h>
+#include <ptx/fake_api.h>
 #include <stdexcept>
 #include <string_view>
 
@@ -53,6 +53,16 @@ Architecture architecture(std::string_view name, std::string_view value) {
     list += (list.empty() ? "" : ", ") + number;
   }
   refuse(name, value, "one of " + list);
+}
+
+/// Whether there is an entry point of that name, without version.
+bool is_entry_point(std::string_view name) {
+#define X(function, suffix, parameters) \
+  if (name == #function) return true;
+  MEZZO_CUDA_FUNCTIONS(X)
+  MEZZO_FAKE_FUNCTIONS(X)
+#undef X
+  return false;
 }
 
 /// `cuLaunchKernel=701,cuEventQuery=1`
