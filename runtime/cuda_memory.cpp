@@ -41,10 +41,11 @@ DeviceBuffer CudaContext::allocate(size_t bytes, std::string_view what) {
   }
   if (code == cuda::OutOfMemory) {
     const CudaMemoryUse use_of = memory_use();
+    const auto free = static_cast<uint64_t>(use_of.free_bytes);
     fail(code, call,
-         fmt::format("{} for {} are more than what is free: {} of {} on {}{}", bytes_text(bytes),
-                     what, bytes_text(static_cast<uint64_t>(use_of.free_bytes)),
-                     bytes_text(static_cast<uint64_t>(use_of.total_bytes)), device_text(),
+         fmt::format("{} for {}, and {} of {} are free on {}{}{}", bytes_text(bytes), what,
+                     bytes_text(free), bytes_text(static_cast<uint64_t>(use_of.total_bytes)),
+                     device_text(), bytes <= free ? ", but not in one piece" : "",
                      largest_allocations()));
   }
   check(code, call);
@@ -154,8 +155,11 @@ PinnedBuffer CudaContext::allocate_pinned(size_t bytes, std::string_view what) {
   const Use use(*this);
   const cuda::Result code = driver_.cuMemHostAlloc(&buffer.memory_, bytes, 0);
   if (code == cuda::OutOfMemory)
-    fail(code, "cuMemHostAlloc",
-         fmt::format("{} of pinned host memory for {} were refused", bytes_text(bytes), what));
+    throw DeviceError(
+        fmt::format("cuMemHostAlloc failed: {}: {} of pinned host memory for {} were refused\n"
+                    "note: the host has too little memory that can be locked: end other programs, "
+                    "or raise the limits of the container",
+                    cuda_code_text(code), bytes_text(bytes), what));
   check(code, "cuMemHostAlloc");
   buffer.bytes_ = bytes;
   return buffer;
