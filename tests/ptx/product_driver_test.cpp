@@ -158,12 +158,12 @@ PROCESS_CASE("a driver that is older than all NVRTC", "MEZZO_FAKE_DRIVER=11080")
             library_note());
 }
 
-PROCESS_CASE("a device that Mezzo has no target for", "MEZZO_FAKE_CC=87") {
+PROCESS_CASE("a device that Mezzo has no target for", "MEZZO_FAKE_CC=86") {
   const CudaDeviceFacts facts = runtime::cuda_device_facts(0);
   CudaDeviceFacts newer = facts;
   newer.compute_capability = 200;
   const std::string error = error_of<DeviceError>([&] { runtime::cuda_target(newer); });
-  check_parts(error, {"CUDA device 0 (Mezzo PTX interpreter sm_87) is of architecture sm_200, "
+  check_parts(error, {"CUDA device 0 (Mezzo PTX interpreter sm_86) is of architecture sm_200, "
                       "which Mezzo does not know\nnote: ",
                       "sm_90"});
 }
@@ -206,6 +206,20 @@ PROCESS_CASE("an NVRTC whose version cannot be had", "MEZZO_NVRTC_LIBRARY=" + st
   check_parts(error_of<DeviceError>([] { codegen::nvrtc_version(); }),
               {"the CUDA compiler NVRTC was not found: looked for MEZZO_NVRTC_LIBRARY = ",
                " (gives no version)\nnote: "});
+}
+
+/// NVRTC opens libcuda.so.1 itself, for a cache of its own, and asks it for tables that only a real
+/// driver has. Here that is the fake one.
+TEST_CASE("NVRTC compiles while the fake driver has the name of a real one") {
+  std::string reason;
+  if (!codegen::nvrtc_available(&reason)) return skip_case(reason);
+  const TempDir folder;
+  std::filesystem::create_symlink(fake_library(), folder / "libcuda.so.1");
+  if (!in_own_process("NVRTC compiles while the fake driver has the name of a real one",
+                      {"LD_LIBRARY_PATH=" + folder.path().string(), "MEZZO_CUDA_LIBRARY"}))
+    return;
+  CHECK(runtime::cuda_context(0)->facts().name == "Mezzo PTX interpreter sm_80");
+  CHECK(codegen::compile_cuda("__global__ void k(float* x) { *x = 1; }", "sm_80").cubin.size() > 0);
 }
 
 /// The loader looks for a library in LD_LIBRARY_PATH first and gives up where a file of its name is
