@@ -9,6 +9,8 @@ namespace mezzo::codegen {
 
 CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
                                  const std::string& name);
+CudaSource emit_cuda_matmul(const ir::Op& kernel, const ir::Target& target,
+                            const std::string& name);
 CudaSource emit_cuda_rows(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
 
 }  // namespace mezzo::codegen

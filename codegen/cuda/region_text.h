@@ -38,6 +38,8 @@ class RegionText {
   RegionText(const ir::Op& kernel, int lanes);
 
   int lanes() const { return lanes_; }
+  /// Between two passes that handle different numbers of elements at once.
+  void set_lanes(int lanes) { lanes_ = lanes; }
   bool wide() const { return wide_; }
   /// `u32`, or `u64` where some tensor has too many elements for it.
   std::string_view index_type() const { return wide_ ? "u64" : "u32"; }
@@ -91,13 +93,19 @@ class RegionText {
   Text define(Level level, std::string_view type, const std::string& expression, ir::Value of = {});
   std::string index_text(const TextIndex& index);
 
+  /// A pointer to an element of a parameter.
+  std::string address(ir::Value parameter, const TextCoordinates& at);
+
   /// Some result may stand in the place of an operand.
   bool may_write_in_place() const;
 
   /// Some index is checked, as far as has been evaluated.
   bool checks_index() const { return range_used_; }
+  /// Another launch of the kernel checks an index: this one has the parameter too.
+  void declare_range() { range_declared_ = true; }
   /// The finished kernel: device functions, signature, flag variables, `body`, flag stores.
-  std::string finish(const std::string& entry, int64_t threads);
+  /// `workspace`: it has a last parameter of that name.
+  std::string finish(const std::string& entry, int64_t threads, bool workspace = false);
 
  private:
   using Key = std::pair<const ir::ValueDef*, TextCoordinates>;
@@ -159,7 +167,7 @@ class RegionText {
   } kept_;
   std::vector<int64_t> words_;
   std::set<size_t> words_used_;
-  bool range_used_ = false;
+  bool range_used_ = false, range_declared_ = false;
   std::unordered_map<const ir::Op*, int> slots_;
   std::unordered_map<std::string, int> counts_;
 };

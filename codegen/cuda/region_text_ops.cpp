@@ -316,7 +316,7 @@ bool RegionText::may_write_in_place() const {
                      [&](ir::Value operand) { return may_be_overwritten(kernel_, operand); });
 }
 
-std::string RegionText::finish(const std::string& entry, int64_t threads) {
+std::string RegionText::finish(const std::string& entry, int64_t threads, bool workspace) {
   MEZZO_CHECK(writers_.size() == 1, "a kernel's levels are left before it is finished");
   std::vector<std::string> parameters;
   for (int i = 0; i < kernel_.num_operands(); ++i) {
@@ -328,11 +328,12 @@ std::string RegionText::finish(const std::string& entry, int64_t threads) {
   for (int i = 0; i < kernel_.num_results(); ++i)
     parameters.push_back(fmt::format("{}* r{}", storage_type_name(kernel_.result(i).dtype()), i));
   for (size_t i = 0; i < words_.size(); ++i) parameters.push_back(fmt::format("u32* w{}", i));
-  if (range_used_) parameters.push_back("u32* wrange");
+  if (range_used_ || range_declared_) parameters.push_back("u32* wrange");
   for (const ir::Op* op : ir::kernel_slots(kernel_))
     parameters.push_back(fmt::format(
         "{} s{}", op->kind() == OpKind::Constant ? compute_type_name(op->result().dtype()) : "i64",
         slots_.at(op)));
+  if (workspace) parameters.emplace_back("void* workspace");
   SourceWriter out;
   out.append(functions_.text());
   // The kernel as the IR has it.
