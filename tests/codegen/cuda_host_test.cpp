@@ -133,6 +133,14 @@ TEST_CASE("reductions of the CUDA text compute what the interpreter does") {
   check_all("reductions", kernels_from(reduction_cases()), 2);
 }
 
+TEST_CASE("reductions over leading axes of the CUDA text compute what the interpreter does") {
+  check_all("columns", kernels_from(column_cases()), 2);
+}
+
+TEST_CASE("updates of many parameters in one CUDA text are those of the interpreter") {
+  check_all("optimizer", kernels_from(optimizer_cases()), 1);
+}
+
 TEST_CASE("kernels of random exact graphs are what the interpreter computes, as CUDA text too") {
   for (const char* rounding : {"as-written", "excess"}) {
     std::vector<NamedKernel> kernels;
