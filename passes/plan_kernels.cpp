@@ -85,9 +85,9 @@ Plan plan_elementwise(const Op& kernel, const Shape& space, const Target& target
   return plan;
 }
 
-/// Segments are cut separately; a task never spans two of them. A CUDA block takes several vectors a
-/// thread as long as the device has two blocks a multiprocessor: what all elements share is computed
-/// once for them.
+/// Segments are cut separately; a task never spans two of them. A CUDA block takes several vectors
+/// a thread as long as the device has two blocks a multiprocessor: what all elements share is
+/// computed once for them.
 Plan plan_optimizer(const Op& kernel, const Target& target) {
   Plan plan = plan_elementwise(kernel, Shape{}, target);
   const std::vector<std::vector<Value>> segments = optimizer_segments(kernel);
@@ -130,9 +130,9 @@ Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
   return plan;
 }
 
-/// Threads of a block stand in a row of vectors, 32 at most, so that a warp reads 512 bytes of a row
-/// or whole rows. Rows are cut into slabs while the device has room for blocks and a thread keeps
-/// work that pays for the second launch; a thread adds no more than 256 rows.
+/// Threads of a block stand in a row of vectors, 32 at most, so that a warp reads 512 bytes of a
+/// row or whole rows. Rows are cut into slabs while the device has room for blocks and a thread
+/// keeps work that pays for the second launch; a thread adds no more than 256 rows.
 Plan plan_cuda_columns(const Op& kernel, int64_t rows, int64_t columns, const Target& target) {
   constexpr int64_t kFewestRows = 16, kMostRows = 256, kBlocksPerMultiprocessor = 4;
   Plan plan;

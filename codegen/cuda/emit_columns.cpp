@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns kernels: reductions over the leading axes. Threads of a block stand in X columns of
-// vectors by Y rows; the rows are divided into slabs, one a block, whose totals go to the workspace;
-// a second launch, of blocks of the same shape, adds the slabs and runs the epilogue. With one slab
-// there is one launch. A thread adds at most kTermsPerAccumulator rows in ascending order, threads
-// are added by halves, slabs in double: in one order for one plan.
+// vectors by Y rows; the rows are divided into slabs, one a block, whose totals go to the
+// workspace; a second launch, of blocks of the same shape, adds the slabs and runs the epilogue.
+// With one slab there is one launch. A thread adds at most kTermsPerAccumulator rows in ascending
+// order, threads are added by halves, slabs in double: in one order for one plan.
 #include <mezzo/codegen/cuda/emit_families.h>
 #include <mezzo/codegen/cuda/reduction_text.h>
 #include <mezzo/ir/error.h>
@@ -37,15 +37,16 @@ class ColumnsEmitter {
     for (int64_t dim : reduced_dims_) rows_ *= dim;
     for (int64_t dim : kept_dims_) columns_ *= dim;
     width_ = plan.grain / lanes_;
-    MEZZO_CHECK(plan.grain % lanes_ == 0 && width_ > 0 && threads_ % width_ == 0 &&
-                    columns_ % lanes_ == 0,
-                fmt::format("kernel @{}: {} columns a block of {} threads, {} a thread",
-                            kernel.kernel_name(), plan.grain, threads_, lanes_));
+    MEZZO_CHECK(
+        plan.grain % lanes_ == 0 && width_ > 0 && threads_ % width_ == 0 && columns_ % lanes_ == 0,
+        fmt::format("kernel @{}: {} columns a block of {} threads, {} a thread",
+                    kernel.kernel_name(), plan.grain, threads_, lanes_));
     height_ = threads_ / width_;
     column_blocks_ = ceil_div(columns_, plan.grain);
     rows_per_thread_ = ceil_div(rows_, slabs_ * height_);
-    MEZZO_CHECK(rows_per_thread_ <= kTermsPerAccumulator,
-                fmt::format("kernel @{}: {} rows in {} slabs", kernel.kernel_name(), rows_, slabs_));
+    MEZZO_CHECK(
+        rows_per_thread_ <= kTermsPerAccumulator,
+        fmt::format("kernel @{}: {} rows in {} slabs", kernel.kernel_name(), rows_, slabs_));
     for (ir::Op& op : *kernel.body())
       if (ir::is_reduction(op.kind())) reductions_.push_back(reduction_of(op, rows_ > 0));
   }
@@ -74,8 +75,8 @@ class ColumnsEmitter {
  private:
   std::string number(int64_t value) const { return region_.index_literal(value); }
 
-  /// The thread's place: `x`, `y`, its first column `c`, which is that of the last vector where there
-  /// is none of its own, so that whatever it reads is there.
+  /// The thread's place: `x`, `y`, its first column `c`, which is that of the last vector where
+  /// there is none of its own, so that whatever it reads is there.
   void begin_entry(bool totals) {
     region_.enter(2);
     SourceWriter& out = region_.writer(Level::Thread);
@@ -84,8 +85,8 @@ class ColumnsEmitter {
         column_blocks_ == 1 ? std::string("0")
                             : fmt::format("blockIdx.x % {}", std::max<int64_t>(column_blocks_, 1));
     out.line(fmt::format("const u32 x = threadIdx.x % {0}, y = threadIdx.x / {0};", width_));
-    out.line(fmt::format("const {0} place = (({0}){1} * {2} + x) * {3};", type,
-                         "(" + block + ")", width_, lanes_));
+    out.line(fmt::format("const {0} place = (({0}){1} * {2} + x) * {3};", type, "(" + block + ")",
+                         width_, lanes_));
     const std::string last = number(std::max<int64_t>(columns_ - lanes_, 0));
     out.line(fmt::format("const {0} c = place < {1} ? place : {1};", type, last));
     int64_t bytes = 4;

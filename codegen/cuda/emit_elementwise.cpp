@@ -26,9 +26,9 @@ void write_elements(RegionText& region, const ir::Op& kernel, const ElementRange
   const TextCoordinates coordinates = region.decompose(space.dims(), "c", vector, "e");
   region.add_identity(space, coordinates, vector);
   if (range.tail) {
-    region.lazy(Level::Iteration, "count",
-                fmt::format("{0} - i < {1} ? {0} - i : {1}", range.elements,
-                            region.index_literal(lanes)));
+    region.lazy(
+        Level::Iteration, "count",
+        fmt::format("{0} - i < {1} ? {0} - i : {1}", range.elements, region.index_literal(lanes)));
     region.set_tail("count", "e");
   }
 

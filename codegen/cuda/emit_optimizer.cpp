@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer kernels: the updates of all parameters in one grid. Segments that compute the same of
 // tensors of other sizes share one device function; a table in the text says which block works on
-// which segment, how many elements that has and where its pointers stand in the table of parameters.
-// So the text grows by a line a parameter, and the machine code not at all.
+// which segment, how many elements that has and where its pointers stand in the table of
+// parameters. So the text grows by a line a parameter, and the machine code not at all.
 #include <mezzo/codegen/cuda/emit_families.h>
 #include <mezzo/codegen/cuda/region_text.h>
 #include <mezzo/ir/builder.h>
@@ -242,7 +242,8 @@ class OptimizerEmitter {
       out.line("// " + text.substr(at, end - at));
       at = end + 1;
     }
-    out.line("// `at`: places of the parameters in `table`; `first`: the first element of the block.");
+    out.line(
+        "// `at`: places of the parameters in `table`; `first`: the first element of the block.");
     out.line("DEVICE void run(const u64* table, const u32* at, const u32 block,");
     out.line(fmt::format("                const {} elements) {{", type));
     out.line(fmt::format("  const {0} first = ({0})block * {1};", type, plan_.grain));
@@ -265,8 +266,7 @@ class OptimizerEmitter {
     if (type == "float") return fmt::format("__uint_as_float((u32){})", bits);
     if (type == "double") return fmt::format("__longlong_as_double((i64){})", bits);
     const size_t star = type.find('*');
-    return fmt::format("({}){}",
-                       star == std::string::npos ? type : type.substr(0, star + 1), bits);
+    return fmt::format("({}){}", star == std::string::npos ? type : type.substr(0, star + 1), bits);
   }
 
   /// The number of blocks.

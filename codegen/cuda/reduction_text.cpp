@@ -58,8 +58,8 @@ void accumulate(RegionText& region, const Reduction& reduction, const std::strin
   else if (reduction.type != compute_type_name(op.operand(0).dtype()))
     value = fmt::format("({}){}", reduction.type, value);
   region.writer(Level::Lane)
-      .line(fmt::format("{0}[{1}] = {2}::of({0}[{1}], {3});", array,
-                        region.lanes() > 1 ? "j" : "0", reduction.fold, value));
+      .line(fmt::format("{0}[{1}] = {2}::of({0}[{1}], {3});", array, region.lanes() > 1 ? "j" : "0",
+                        reduction.fold, value));
 }
 
 }  // namespace mezzo::codegen

@@ -347,10 +347,10 @@ std::vector<RegionText::Parameter> RegionText::parameters() const {
     parameters.push_back({"u32*", "w" + std::to_string(i)});
   if (range_used_) parameters.push_back({"u32*", "wrange"});
   for (const ir::Op* op : ir::kernel_slots(kernel_))
-    parameters.push_back({std::string(op->kind() == OpKind::Constant
-                                          ? compute_type_name(op->result().dtype())
-                                          : "i64"),
-                          "s" + std::to_string(slots_.at(op))});
+    parameters.push_back(
+        {std::string(op->kind() == OpKind::Constant ? compute_type_name(op->result().dtype())
+                                                    : "i64"),
+         "s" + std::to_string(slots_.at(op))});
   return parameters;
 }
 

@@ -259,16 +259,15 @@ std::vector<CudaCase> column_cases() {
                        const Value shifted = b.make(OpKind::Sub, {widened(x[1]), x[2]});
                        const Value product = b.make(OpKind::Mul, {dy, shifted}, {{"word", 0}});
                        const Value dbeta = b.sum(dy, {0});
-                       const Value dgamma = b.make(OpKind::Sum, {product},
-                                                   {{"axes", ints({0})}, {"word", 1}});
+                       const Value dgamma =
+                           b.make(OpKind::Sum, {product}, {{"axes", ints({0})}, {"word", 1}});
                        const Value most = b.max(dy, {0});
-                       const Value scaled =
-                           b.make(OpKind::Mul, {dgamma, x[3]}, {{"word", 2}});
+                       const Value scaled = b.make(OpKind::Mul, {dgamma, x[3]}, {{"word", 2}});
                        const Value narrow =
-                           dtype == wide ? dbeta : b.make(OpKind::Cast, {dbeta}, {{"word", 3}},
-                                                          {Type(dtype, row)});
-                       return std::vector<Value>{scaled, narrow,
-                                                 b.make(OpKind::Sub, {most, x[2]})};
+                           dtype == wide
+                               ? dbeta
+                               : b.make(OpKind::Cast, {dbeta}, {{"word", 3}}, {Type(dtype, row)});
+                       return std::vector<Value>{scaled, narrow, b.make(OpKind::Sub, {most, x[2]})};
                      })});
     }
   return cases;
@@ -299,10 +298,10 @@ std::vector<CudaCase> wide_cases() {
     add(fmt::format("wide {} of long rows", ir::to_string(kind)),
         one_op(kind, {Type(DType::F16, rows)}, {{"axes", ints({1})}}));
   }
-  add("wide columns", one_op(OpKind::Sum, {Type(DType::F16, {30000, 100000})},
-                             {{"axes", ints({0})}}));
-  add("wide long columns", one_op(OpKind::Max, {Type(DType::U8, {1000000000, 3})},
-                                  {{"axes", ints({0})}}));
+  add("wide columns",
+      one_op(OpKind::Sum, {Type(DType::F16, {30000, 100000})}, {{"axes", ints({0})}}));
+  add("wide long columns",
+      one_op(OpKind::Max, {Type(DType::U8, {1000000000, 3})}, {{"axes", ints({0})}}));
   return cases;
 }
 

@@ -39,8 +39,8 @@ std::vector<CudaCase> reduction_cases();
 /// The same over leading axes: one launch, slabs, vectors that divide the columns and others;
 /// several reductions with ops before and behind.
 std::vector<CudaCase> column_cases();
-/// Updates of several parameters in one kernel: every optimizer × type of the parameters, sizes that
-/// vectors divide and others, scalars from memory, flags, random rounding, shapes that matter.
+/// Updates of several parameters in one kernel: every optimizer × type of the parameters, sizes
+/// that vectors divide and others, scalars from memory, flags, random rounding, shapes that matter.
 std::vector<CudaCase> optimizer_cases();
 /// AdamW of that many parameters of four sizes.
 CudaCase many_updates(int count);

@@ -130,7 +130,7 @@ TEST_CASE("a family that cannot be emitted yet is refused by name") {
   } catch (const UserError& error) {
     CHECK(contains(error.message(), "not supported yet: kernel @"));
     CHECK(contains(error.message(), "of family matmul on sm_80"));
-    CHECK(error.hint() == "supported: elementwise, movement, rows");
+    CHECK(error.hint() == "supported: elementwise, movement, rows, columns, optimizer");
   }
 }
 

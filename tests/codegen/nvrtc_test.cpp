@@ -92,7 +92,8 @@ void check_cases(const char* name, const std::vector<CudaCase>& cases, size_t sh
 TEST_CASE("every row of the op table is held by a kernel or named as served elsewhere") {
   std::vector<CudaKernel> kernels;
   std::set<ir::OpKind> seen, elsewhere;
-  for (auto* cases : {&elementwise_cases, &movement_cases, &reduction_cases, &wide_cases})
+  for (auto* cases : {&elementwise_cases, &movement_cases, &reduction_cases, &column_cases,
+                      &optimizer_cases, &wide_cases})
     add_kernels(cases(), "sm_90", kernels, seen);
   for (const auto& [kind, reason] : rows_elsewhere()) {
     elsewhere.insert(kind);
@@ -118,6 +119,48 @@ TEST_CASE("views, pad, iota, random numbers and index checks compile for both ar
 TEST_CASE("every reduction compiles for both architectures in every element type") {
   if (missing()) return;
   check_cases("reductions", reduction_cases(), 3);
+}
+
+TEST_CASE("reductions over leading axes compile for both architectures in every element type") {
+  if (missing()) return;
+  check_cases("columns", column_cases(), 3);
+}
+
+TEST_CASE("updates of every optimizer compile for both architectures in every element type") {
+  if (missing()) return;
+  check_cases("optimizer", optimizer_cases(), 8);
+}
+
+TEST_CASE("the update of 500 parameters is little more text and compile time than that of 3") {
+  for (const char* arch : kArchitectures) {
+    std::vector<CudaKernel> kernels;
+    for (int count : {4, 500}) {
+      CudaCase each = many_updates(count);
+      plan_for(*each.module, arch);
+      for (const ir::Op* kernel : kernels_of(*each.module))
+        if (ir::family_of(*kernel) == ir::Family::Optimizer)
+          kernels.push_back(emit_for_test(*kernel, arch, each.name, "k0"));
+    }
+    REQUIRE(kernels.size() == 2);
+    const std::string few = kernels[0].source.text, many = kernels[1].source.text;
+    // A line for the segment and one for its pointers.
+    CHECK(many.size() < few.size() + 500 * 120);
+    CHECK(count(few, "DEVICE void run") == 1);
+    CHECK(count(many, "DEVICE void run") == 1);
+    fmt::print("updates of 4 and of 500 parameters: {} and {} bytes of text\n", few.size(),
+               many.size());
+    std::string reason;
+    if (!codegen::nvrtc_available(&reason)) continue;
+    std::vector<double> times[2];
+    for (int round = 0; round < 5; ++round)
+      for (size_t i = 0; i < 2; ++i)
+        times[i].push_back(compile({kernels[i].source}, arch).milliseconds);
+    fmt::print("updates of 4 and of 500 parameters, {}: {:.1f} and {:.1f} ms\n", arch,
+               median(times[0]), median(times[1]));
+    CHECK(median(times[1]) < 3 * median(times[0]));
+    ListingSummary summary;
+    check_compiled({kernels[1]}, arch, summary, true);
+  }
 }
 
 TEST_CASE("tensors of more than 2^31 elements have indices of 64 bits, others have not") {
@@ -177,6 +220,11 @@ TEST_CASE("random elementwise regions compile for both architectures without spi
 TEST_CASE("random rows regions compile for both architectures without spills") {
   if (missing()) return;
   check_family(RegionFamily::Rows, "rows");
+}
+
+TEST_CASE("random columns regions compile for both architectures without spills") {
+  if (missing()) return;
+  check_family(RegionFamily::Columns, "columns");
 }
 
 TEST_CASE("kernels of random graphs compile for both architectures without spills") {
