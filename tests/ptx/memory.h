@@ -16,7 +16,8 @@ using Address = uint64_t;
 /// threads.
 class DeviceMemory {
  public:
-  /// `capacity` is what allocations may hold together, in bytes.
+  /// `capacity` is what allocations may hold together, in bytes. Throws std::bad_alloc where the
+  /// host has no address space for it.
   explicit DeviceMemory(uint64_t capacity);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
@@ -35,7 +36,7 @@ class DeviceMemory {
       return address >= begin && size <= bytes && address - begin <= bytes - size;
     }
   };
-  /// The live allocation that holds `address`; the nearest one before it where none does.
+  /// The live allocation that holds `address`; the nearest one that begins at or before it.
   std::optional<Block> find(Address address) const;
   std::optional<Block> nearest_before(Address address) const;
   /// Whether all of [address, address + bytes) lies in one live allocation.
@@ -54,8 +55,9 @@ class DeviceMemory {
   std::byte* storage_ = nullptr;  // the bytes
   uint64_t reserved_ = 0;         // of both ranges
   uint64_t distance_ = 0;
-  std::map<Address, uint64_t> live_;
-  std::map<Address, uint64_t> free_;
+  std::map<Address, uint64_t> live_;  // begin to bytes
+  std::map<Address, Address> free_;   // begin to end, no two touch
+  Address cursor_ = 0;                // where the next search begins
 };
 
 }  // namespace mezzo::ptx
