@@ -48,6 +48,22 @@ DeviceMemory::DeviceMemory(uint64_t capacity)
 DeviceMemory::~DeviceMemory() {
   munmap(arena_, reserved_);
   munmap(storage_, reserved_);
+  if (writers_) munmap(writers_, reserved_ * sizeof(uint32_t));
+}
+
+DeviceMemory::Writers DeviceMemory::writers(uint32_t numbers) {
+  const uint64_t bytes = reserved_ * sizeof(uint32_t);
+  if (!writers_) {
+    writers_ = reinterpret_cast<uint32_t*>(reserve(bytes, PROT_READ | PROT_WRITE));
+    if (!writers_) throw std::bad_alloc();
+  }
+  if (next_number_ + numbers > ~uint32_t{0}) {
+    madvise(writers_, bytes, MADV_DONTNEED);
+    next_number_ = 1;
+  }
+  const auto first = static_cast<uint32_t>(next_number_);
+  next_number_ += numbers;
+  return {writers_, reinterpret_cast<Address>(arena_), first};
 }
 
 std::optional<Address> DeviceMemory::allocate(uint64_t bytes) {

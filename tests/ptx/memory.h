@@ -46,6 +46,15 @@ class DeviceMemory {
   std::byte* host(Address address) const {
     return reinterpret_cast<std::byte*>(address + distance_);
   }
+  /// A table for the interpreter, created when it is first asked for: one number a byte of the range
+  /// of addresses that begins at `begin`, 0 at first, and `numbers` fresh ones for a launch.
+  struct Writers {
+    uint32_t* table = nullptr;
+    Address begin = 0;
+    uint32_t first_number = 0;
+  };
+  Writers writers(uint32_t numbers);
+
   uint64_t used() const { return used_; }
   uint64_t capacity() const { return capacity_; }
 
@@ -55,6 +64,8 @@ class DeviceMemory {
   std::byte* storage_ = nullptr;  // the bytes
   uint64_t reserved_ = 0;         // of both ranges
   uint64_t distance_ = 0;
+  uint32_t* writers_ = nullptr;
+  uint64_t next_number_ = 1;
   std::map<Address, uint64_t> live_;  // begin to bytes
   std::map<Address, Address> free_;   // begin to end, no two touch
   Address cursor_ = 0;                // where the next search begins

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shadow of shared memory.
+#include "shared_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace mezzo::ptx::detail {
+
+std::string to_string(const Finding& finding) {
+  const std::string other = finding.other_thread < 0
+                                ? std::string("other threads")
+                                : fmt::format("thread {}", finding.other_thread);
+  switch (finding.kind) {
+    case Finding::Kind::ReadAfterWrite:
+      return fmt::format("reads what {} wrote without a barrier between", other);
+    case Finding::Kind::WriteAfterWrite:
+      return fmt::format("overwrites what {} wrote without a barrier between", other);
+    case Finding::Kind::WriteAfterRead:
+      return fmt::format("overwrites what {} read without a barrier between", other);
+    case Finding::Kind::Unwritten:
+      return "reads shared memory that nobody has written";
+    case Finding::Kind::Pending:
+      return fmt::format("touches the target of a cp.async of {} that nobody waited for", other);
+    case Finding::Kind::None:
+      break;
+  }
+  return "";
+}
+
+void SharedMemory::resize(uint32_t bytes, uint32_t unit_log2, uint32_t warps, bool partial) {
+  size_ = bytes;
+  unit_ = unit_log2;
+  warps_ = warps;
+  partial_ = partial;
+  bytes_.resize(bytes);
+  cells_.resize((bytes + (1u << unit_) - 1) >> unit_);
+}
+
+void SharedMemory::reset() {
+  std::memset(bytes_.data(), 0xFF, bytes_.size());
+  std::fill(cells_.begin(), cells_.end(), Cell{});
+  many_.clear();
+  unused_.clear();
+  for (Times& times : known_) times.fill(0);
+  floor_.fill(0);
+  now_ = 1;
+}
+
+// ---- time ----
+
+void SharedMemory::update_floor(uint32_t warp) {
+  floor_[warp] = *std::min_element(known_[warp].begin(), known_[warp].begin() + warps_);
+}
+
+void SharedMemory::order_warp(uint32_t warp) {
+  known_[warp][warp] = now_++;
+  update_floor(warp);
+}
+
+void SharedMemory::arrive(uint32_t warp, Times& published) {
+  for (uint32_t i = 0; i < warps_; ++i) published[i] = std::max(published[i], known_[warp][i]);
+  published[warp] = now_++;
+  known_[warp][warp] = published[warp];
+  update_floor(warp);
+}
+
+void SharedMemory::open(uint32_t waiting, Times& published) {
+  for (uint32_t i = 0; i < warps_; ++i) {
+    if (waiting >> i & 1) published[i] = now_;
+  }
+  ++now_;
+  for (uint32_t warp = 0; warp < warps_; ++warp) {
+    if (!(waiting >> warp & 1)) continue;
+    for (uint32_t i = 0; i < warps_; ++i) known_[warp][i] = std::max(known_[warp][i], published[i]);
+    update_floor(warp);
+  }
+}
+
+// ---- reads ----
+
+template <bool kTogether>
+Finding SharedMemory::look(uint32_t address, uint32_t bytes, uint32_t thread, bool strong) {
+  const uint32_t warp = thread >> 5;
+  const Times& known = known_[warp];
+  const uint32_t floor = floor_[warp];
+  const auto reader = static_cast<uint16_t>(kTogether ? thread | kSeveral : thread);
+  const uint32_t end = (address + bytes) >> unit_;
+  for (uint32_t i = address >> unit_; i < end; ++i) {
+    Cell& cell = cells_[i];
+    const uint32_t writer = cell.writer & kThread;
+    if (cell.write_time == 0) return {Finding::Kind::Unwritten, i << unit_, -1};
+    if (cell.writer & kPending)
+      return {Finding::Kind::Pending, i << unit_, static_cast<int>(writer)};
+    if (cell.write_time > floor && (kTogether || writer != thread) &&
+        cell.write_time > known[writer >> 5] && !(strong && (cell.writer & kStrong)))
+      return {Finding::Kind::ReadAfterWrite, i << unit_, static_cast<int>(writer)};
+    if (!strong && (cell.read_time != now_ || cell.readers != reader))
+      note_read(cell, warp, reader);
+  }
+  return {};
+}
+
+void SharedMemory::note_read(Cell& cell, uint32_t warp, uint16_t reader) {
+  if (partial_ && (cell.readers & kMany)) return note_read_of_many(cell, warp, reader);
+  const uint32_t floor = floor_[warp];
+  const uint32_t other = (cell.readers & kThread) >> 5;
+  const bool many = cell.readers & kMany;
+  // What comes before the reader need not be remembered: who is ordered with the reader is ordered
+  // with that.
+  if (cell.read_time <= floor || (!many && cell.read_time <= known_[warp][other])) {
+    cell.readers = reader;
+  } else if (many) {
+    // of many warps already
+  } else if (other == warp) {
+    if (cell.readers != reader) cell.readers |= kSeveral;
+  } else if (!partial_) {
+    cell.readers = kMany;
+  } else {
+    if (unused_.empty()) {
+      unused_.push_back(static_cast<uint32_t>(many_.size()));
+      many_.emplace_back();
+    }
+    const uint32_t place = unused_.back();
+    unused_.pop_back();
+    Reads& reads = many_[place];
+    reads = Reads{};
+    reads.times[other] = cell.read_time;
+    reads.threads[other] = cell.readers;
+    cell.readers = kMany;
+    cell.read_time = place;
+    return note_read_of_many(cell, warp, reader);
+  }
+  cell.read_time = now_;
+}
+
+void SharedMemory::note_read_of_many(Cell& cell, uint32_t warp, uint16_t reader) {
+  Reads& reads = many_[cell.read_time];
+  uint16_t& own = reads.threads[warp];
+  if (reads.times[warp] <= known_[warp][warp])
+    own = reader;
+  else if (own != reader)
+    own |= kSeveral;
+  reads.times[warp] = now_;
+}
+
+Finding SharedMemory::read(uint32_t address, uint32_t bytes, uint32_t thread, bool strong) {
+  return look<false>(address, bytes, thread, strong);
+}
+
+Finding SharedMemory::read_together(uint32_t address, uint32_t bytes, uint32_t warp) {
+  return look<true>(address, bytes, warp << 5, false);
+}
+
+// ---- writes ----
+
+Finding SharedMemory::check_write(const Cell& cell, uint32_t address, uint32_t thread,
+                                  bool strong) const {
+  const uint32_t warp = thread >> 5, writer = cell.writer & kThread;
+  if (cell.writer & kPending) return {Finding::Kind::Pending, address, static_cast<int>(writer)};
+  if (cell.write_time > floor_[warp] && writer != thread &&
+      cell.write_time > known_[warp][writer >> 5] && !(strong && (cell.writer & kStrong)))
+    return {Finding::Kind::WriteAfterWrite, address, static_cast<int>(writer)};
+  return check_reads(cell, address, thread);
+}
+
+Finding SharedMemory::check_reads(const Cell& cell, uint32_t address, uint32_t thread) const {
+  const uint32_t warp = thread >> 5;
+  const Times& known = known_[warp];
+  if ((cell.readers & kMany) && partial_) {
+    const Reads& reads = many_[cell.read_time];
+    for (uint32_t other = 0; other < warps_; ++other) {
+      const uint16_t reader = reads.threads[other];
+      if (reads.times[other] > known[other] && reader != thread)
+        return {Finding::Kind::WriteAfterRead, address,
+                reader & kSeveral ? -1 : static_cast<int>(reader)};
+    }
+    return {};
+  }
+  if (cell.read_time <= floor_[warp] || cell.readers == thread) return {};
+  if (cell.readers & kMany) return {Finding::Kind::WriteAfterRead, address, -1};
+  if (cell.read_time <= known[(cell.readers & kThread) >> 5]) return {};
+  return {Finding::Kind::WriteAfterRead, address,
+          cell.readers & kSeveral ? -1 : static_cast<int>(cell.readers)};
+}
+
+Finding SharedMemory::store(uint32_t address, uint32_t bytes, uint32_t thread, bool strong,
+                            bool copy) {
+  const auto writer =
+      static_cast<uint16_t>(thread | (strong ? kStrong : 0) | (copy ? kPending : 0));
+  const uint32_t end = (address + bytes) >> unit_;
+  for (uint32_t i = address >> unit_; i < end; ++i) {
+    Cell& cell = cells_[i];
+    if (Finding finding = check_write(cell, i << unit_, thread, strong)) return finding;
+    if ((cell.readers & kMany) && partial_) unused_.push_back(cell.read_time);
+    cell = {now_, 0, writer, 0};
+  }
+  return {};
+}
+
+Finding SharedMemory::write(uint32_t address, uint32_t bytes, uint32_t thread, bool strong) {
+  return store(address, bytes, thread, strong, false);
+}
+
+Finding SharedMemory::begin_copy(uint32_t address, uint32_t bytes, uint32_t thread) {
+  return store(address, bytes, thread, false, true);
+}
+
+void SharedMemory::end_copy(uint32_t address, uint32_t bytes, uint32_t thread) {
+  const uint32_t end = (address + bytes) >> unit_;
+  for (uint32_t i = address >> unit_; i < end; ++i)
+    cells_[i] = {now_, 0, static_cast<uint16_t>(thread), 0};
+}
+
+}  // namespace mezzo::ptx::detail
