@@ -10,9 +10,9 @@
 
 #include <codegen/device_buffers.h>
 #include <limits>
+#include <map>
 #include <memory>
 #include <random>
-#include <set>
 
 namespace mezzo::test {
 namespace {
@@ -174,7 +174,7 @@ void check_finite_kernel(const std::string& arch, int cases) {
 /// A program as the verdict sees it.
 ir::VerdictTable draw_program(Dice& dice, int64_t entries, int64_t parameters) {
   ir::VerdictTable table;
-  for (int64_t i = 0; i < parameters; ++i) table.is_param.push_back(dice.one_in(2));
+  for (int64_t i = 0; i < parameters; ++i) table.is_param.push_back(dice.one_in(6));
   if (parameters > 0 && dice.one_in(2)) {
     table.scale_parameter = static_cast<int>(dice.roll(parameters));
     table.is_param[static_cast<size_t>(table.scale_parameter)] = false;
@@ -194,7 +194,7 @@ ir::VerdictTable draw_program(Dice& dice, int64_t entries, int64_t parameters) {
       if (p != i && dice.one_in(entries / 2 + 1)) entry.producers.push_back(static_cast<int>(p));
     for (int64_t p = 0; p < parameters; ++p)
       if (dice.one_in(4)) entry.parameters.push_back(static_cast<int>(p));
-    entry.casts_parameter = !entry.parameters.empty() && dice.one_in(4);
+    entry.casts_parameter = !entry.parameters.empty() && dice.one_in(8);
     table.entries.push_back(std::move(entry));
   }
   return table;
@@ -228,7 +228,7 @@ VerdictCase draw_verdict(Dice& dice, int64_t entries) {
   out.program = draw_program(dice, entries, parameters);
   int64_t words = 0;
   for (const ir::VerdictEntry& entry : out.program.entries) words = std::max(words, entry.word + 1);
-  const int64_t rarity = 1 + dice.roll(2 * entries + 1), bad = 1 + dice.roll(12);
+  const int64_t rarity = 1 + dice.roll(entries + 1), bad = 2 + dice.roll(6);
   for (int64_t i = 0; i < words; ++i)
     out.words.push_back(static_cast<uint32_t>(dice.roll(4)) << 1 | (dice.one_in(rarity) ? 1u : 0u));
   for (int64_t i = 0; i < parameters; ++i) {
@@ -247,13 +247,13 @@ VerdictCase draw_verdict(Dice& dice, int64_t entries) {
 
 void check_verdict_kernel(const std::string& arch, int cases) {
   Steps steps(arch);
-  std::set<ir::VerdictCode> seen;
+  std::map<ir::VerdictCode, int> seen;
   for (int number = 0; number < cases; ++number) {
     CAPTURE(number);
     Dice dice(static_cast<uint64_t>(number) + 1000000);
     const VerdictCase drawn = draw_verdict(dice, number % 40 == 0 ? 600 : dice.roll(12));
     const int32_t expected = drawn.expected();
-    seen.insert(ir::verdict_code(expected));
+    ++seen[ir::verdict_code(expected)];
     DeviceBuffers buffers(steps.memory());
     std::vector<StepTensor> parameters;
     for (const InterpreterTensor& each : drawn.parameters)
@@ -275,8 +275,10 @@ void check_verdict_kernel(const std::string& arch, int cases) {
       check_table(buffers, at, table);
     }
   }
-  fmt::print("verdict, {}: {} cases, {} codes of 10\n", arch, cases, seen.size());
-  CHECK(seen.size() == 10);
+  std::string counts;
+  for (const auto& [code, count] : seen) counts += fmt::format(", {} {}", to_string(code), count);
+  fmt::print("verdict, {}: {} cases{}\n", arch, cases, counts);
+  CHECK(static_cast<int>(seen.size()) >= std::min(10, cases / 20));
 }
 
 TEST_CASE("the finite check reads what is doubtful, in every type and size") {
