@@ -266,7 +266,9 @@ class OptimizerEmitter {
     if (type == "float") return fmt::format("__uint_as_float((u32){})", bits);
     if (type == "double") return fmt::format("__longlong_as_double((i64){})", bits);
     const size_t star = type.find('*');
-    return fmt::format("({}){}", star == std::string::npos ? type : type.substr(0, star + 1), bits);
+    return star == std::string::npos
+               ? fmt::format("({}){}", type, bits)
+               : fmt::format("global<{}>(table, {})", type.substr(0, star), bits);
   }
 
   /// The number of blocks.
@@ -316,9 +318,7 @@ class OptimizerEmitter {
   }
 
   void write_entry(SourceWriter& out, const std::string& name) const {
-    out.line(fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__({}) {}(const u64* __restrict__ table) {{",
-        plan_.threads, name));
+    out.line(entry_head(name, plan_.threads) + "(const u64* table) {");
     out.line("  // The last segment that begins at this block or before.");
     out.line(fmt::format("  u32 low = 0, high = {};", segments_.size()));
     out.line("  while (high - low > 1) {");

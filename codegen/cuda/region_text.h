@@ -24,6 +24,9 @@ std::string_view storage_type_name(ir::DType dtype);
 /// An exact literal of the compute type.
 std::string literal(ir::DType dtype, double value);
 std::string integer_literal(ir::DType dtype, int64_t value);
+/// `extern "C" __global__ ... name`. Asks for 512 threads a multiprocessor, so that a thread may
+/// have 128 registers: without a wish the compiler spills some to save others.
+std::string entry_head(const std::string& name, int64_t threads);
 
 class RegionText {
  public:

@@ -310,6 +310,12 @@ RegionText::Text RegionText::random(const ir::Op& op, const TextCoordinates& at)
 
 // --- the kernel
 
+std::string entry_head(const std::string& name, int64_t threads) {
+  constexpr int64_t kThreadsAtOnce = 512;
+  return fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}", threads,
+                     std::max<int64_t>(1, kThreadsAtOnce / threads), name);
+}
+
 bool RegionText::may_write_in_place() const {
   const std::vector<ir::Value> operands = kernel_.operands();
   return std::any_of(operands.begin(), operands.end(),
@@ -368,8 +374,7 @@ std::string RegionText::finish(std::span<const Entry> entries, bool workspace) {
   }
   for (const Entry& entry : entries) {
     if (&entry != entries.data()) out.line("");
-    out.line(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", entry.threads,
-                         entry.name));
+    out.line(entry_head(entry.name, entry.threads) + "(");
     for (size_t i = 0; i < parameters.size(); ++i)
       out.line(fmt::format("    {} {}{}", parameters[i].type, parameters[i].name,
                            i + 1 < parameters.size() ? "," : ") {"));
