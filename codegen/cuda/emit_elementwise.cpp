@@ -85,10 +85,11 @@ CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
   thread.close();
 
   CudaSource source;
-  source.entry = name;
-  source.threads = static_cast<int>(plan.threads);
-  source.blocks = (elements + plan.threads * lanes - 1) / (plan.threads * lanes);
+  source.name = name;
+  source.launches.push_back({name, static_cast<int>(plan.threads),
+                             (elements + plan.threads * lanes - 1) / (plan.threads * lanes)});
   source.text = region.finish(name, plan.threads);
+  source.checks_index = region.checks_index();
   return source;
 }
 

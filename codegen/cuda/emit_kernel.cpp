@@ -75,7 +75,7 @@ std::string cuda_program(std::span<const CudaSource> kernels) {
   // Device functions are the same wherever they are needed; each kernel has them in a namespace of
   // its own.
   for (const CudaSource& kernel : kernels)
-    text += fmt::format("\nnamespace in_{} {{\n\n{}\n}}\n", kernel.entry, kernel.text);
+    text += fmt::format("\nnamespace in_{} {{\n\n{}\n}}\n", kernel.name, kernel.text);
   return text;
 }
 

@@ -8,19 +8,33 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace mezzo::codegen {
 
-/// One `__global__` function and how it is launched: a one-dimensional grid. Its parameters are a
-/// pointer for each operand and each result (each aligned to 16 bytes at least), a `u32*` for each
-/// flag word in the order of ir::kernel_words, one for the index-range flag if the region checks
-/// indices, and one for each op of ir::kernel_slots: an i64 for a stream, a constant in its compute
-/// type, which is the low bytes of ir::slot_bits.
+/// One `__global__` function and how it is launched: a one-dimensional grid.
+struct CudaLaunch {
+  std::string entry;         // its name
+  int threads = 0;           // a block
+  int64_t blocks = 0;        // 0 where there are no elements: nothing is launched
+  int64_t shared_bytes = 0;  // dynamic shared memory of a block
+};
+
+/// A kernel op as text, and its launches, each after all of the one before. All entries have the
+/// same parameters: a pointer for each operand and each result (each aligned to 16 bytes at least),
+/// a `u32*` for each flag word in the order of ir::kernel_words, one for the index-range flag if
+/// `checks_index`, one for each op of ir::kernel_slots (an i64 for a stream, a constant in its
+/// compute type, which is the low bytes of ir::slot_bits), and a pointer to the workspace if there
+/// is one.
 struct CudaSource {
-  std::string text;    // device functions and the kernel, without the prelude
-  std::string entry;   // its name
-  int threads = 0;     // a block
-  int64_t blocks = 0;  // 0 where the results have no elements: nothing is launched
+  std::string text;  // device functions and the entries, without the prelude
+  std::string name;  // of the namespace that holds them
+  std::vector<CudaLaunch> launches;
+  int64_t workspace_bytes = 0;  // aligned to 256 bytes, of any content
+  bool checks_index = false;
+  /// There may be more parameters than a launch can pass: the entries have one, a pointer to a
+  /// table in device memory that holds all of the above in that order, 8 bytes each.
+  bool indirect = false;
 };
 
 /// Throws UserError for a family that cannot be emitted yet.

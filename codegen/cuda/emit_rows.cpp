@@ -112,10 +112,11 @@ class RowsEmitter {
     for (const std::vector<Reduction>& pass : passes_of(kernel_, columns_ > 0)) reduce(pass);
     write_results();
     CudaSource source;
-    source.entry = name;
-    source.threads = static_cast<int>(plan_.threads);
-    source.blocks = (rows_ + rows_per_block_ - 1) / rows_per_block_;
+    source.name = name;
+    source.launches.push_back(
+        {name, static_cast<int>(plan_.threads), (rows_ + rows_per_block_ - 1) / rows_per_block_});
     source.text = region.finish(name, plan_.threads);
+    source.checks_index = region.checks_index();
     return source;
   }
 

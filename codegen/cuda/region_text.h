@@ -94,6 +94,8 @@ class RegionText {
   /// Some result may stand in the place of an operand.
   bool may_write_in_place() const;
 
+  /// Some index is checked, as far as has been evaluated.
+  bool checks_index() const { return range_used_; }
   /// The finished kernel: device functions, signature, flag variables, `body`, flag stores.
   std::string finish(const std::string& entry, int64_t threads);
 

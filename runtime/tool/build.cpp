@@ -108,21 +108,29 @@ ordered_json compile_kernel(const codegen::CudaSource& kernel, const ir::Op& op,
   // The source is there to be read when the compiler refuses it.
   write_text(base.string() + ".cu", program);
   dump(job, "cuda", file + ".cu", program);
-  const codegen::CudaBinary binary = codegen::compile_cuda(program, job.target.name, kernel.entry);
+  const codegen::CudaBinary binary = codegen::compile_cuda(program, job.target.name, kernel.name);
   write_text(base.string() + ".ptx", binary.ptx);
   dump(job, "ptx", file + ".ptx", binary.ptx);
   write_text(base.string() + ".cubin", binary.cubin);
-  const codegen::KernelResources resources =
-      binary.kernels.empty() ? codegen::KernelResources{} : binary.kernels.front();
-  return {{"name", kernel.entry},
+  ordered_json launches = ordered_json::array();
+  for (const codegen::CudaLaunch& launch : kernel.launches) {
+    codegen::KernelResources resources;
+    for (const codegen::KernelResources& each : binary.kernels)
+      if (each.entry == launch.entry) resources = each;
+    launches.push_back({{"name", launch.entry},
+                        {"threads", launch.threads},
+                        {"blocks", launch.blocks},
+                        {"dynamic_shared_bytes", launch.shared_bytes},
+                        {"registers", resources.registers},
+                        {"spill_bytes", resources.spill_store_bytes + resources.spill_load_bytes},
+                        {"shared_bytes", resources.shared_bytes}});
+  }
+  return {{"name", kernel.name},
           {"kernel", op.kernel_name()},
           {"function", op.function()->name()},
           {"family", ir::to_string(ir::family_of(op))},
-          {"threads", kernel.threads},
-          {"blocks", kernel.blocks},
-          {"registers", resources.registers},
-          {"spill_bytes", resources.spill_store_bytes + resources.spill_load_bytes},
-          {"shared_bytes", resources.shared_bytes}};
+          {"workspace_bytes", kernel.workspace_bytes},
+          {"launches", launches}};
 }
 
 /// Compiles for one target; the number of kernels that cannot be emitted yet.

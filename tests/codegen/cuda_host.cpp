@@ -64,10 +64,6 @@ class Guarded {
 
 const ir::Op& kernel_of(const ir::Module& module) { return *kernels_of(module).at(0); }
 
-bool checks_index(const codegen::CudaSource& source) {
-  return source.text.find("u32* wrange") != std::string::npos;
-}
-
 }  // namespace
 
 std::unique_ptr<ir::Module> alone(const ir::Op& kernel) {
@@ -116,21 +112,24 @@ HostProgram::HostProgram(std::vector<std::unique_ptr<ir::Module>> modules)
         codegen::emit_cuda_kernel(kernel, ir::target_by_name("sm_90"), "k" + std::to_string(i)));
     const codegen::CudaSource& source = sources_.back();
     const size_t pointers = static_cast<size_t>(kernel.num_operands() + kernel.num_results()) +
-                            ir::kernel_words(kernel).size() + (checks_index(source) ? 1 : 0);
+                            ir::kernel_words(kernel).size() + (source.checks_index ? 1 : 0);
     std::vector<std::string> arguments;
     for (size_t p = 0; p < pointers; ++p)
       arguments.push_back(fmt::format("on_host::Argument{{pointers[{}]}}", p));
     for (size_t s = 0; s < ir::kernel_slots(kernel).size(); ++s)
       arguments.push_back(fmt::format("on_host::Slot{{slots[{}]}}", s));
-    launchers += fmt::format(
-        "extern \"C\" void launch_{0}(void** pointers, const i64* slots) {{\n"
-        "  on_host::launch({1}, {2}, [&] {{ in_{0}::{0}({3}); }});\n}}\n",
-        source.entry, source.blocks, source.threads, fmt::join(arguments, ", "));
+    launchers += fmt::format("extern \"C\" void launch_{}(void** pointers, const i64* slots) {{\n",
+                             source.name);
+    for (const codegen::CudaLaunch& launch : source.launches)
+      launchers +=
+          fmt::format("  on_host::launch({}, {}, [&] {{ in_{}::{}({}); }});\n", launch.blocks,
+                      launch.threads, source.name, launch.entry, fmt::join(arguments, ", "));
+    launchers += "}\n";
   }
   // The prelude once, then all kernels, however many.
   text = codegen::cuda_program(std::span<const codegen::CudaSource>());
   for (const codegen::CudaSource& source : sources_)
-    text += fmt::format("\nnamespace in_{} {{\n\n{}\n}}\n", source.entry, source.text);
+    text += fmt::format("\nnamespace in_{} {{\n\n{}\n}}\n", source.name, source.text);
   const TempDir folder;
   const std::string base = (folder.path() / "kernels").string();
   std::ofstream(base + ".cpp") << "#include \"tests/codegen/cuda_host_prelude.h\"\n"
@@ -176,7 +175,7 @@ ir::RunResult HostProgram::run(size_t number, std::span<const ir::InterpreterTen
   for (const ir::Op* op : ir::kernel_slots(kernel)) slots.push_back(ir::slot_bits(*op));
 
   using Launch = void (*)(void**, const long long*);
-  const std::string name = "launch_" + sources_[number].entry;
+  const std::string name = "launch_" + sources_[number].name;
   auto* launch = reinterpret_cast<Launch>(dlsym(library_, name.c_str()));
   if (!launch) throw std::runtime_error("no launcher " + name);
   launch(pointers.data(), slots.data());

@@ -159,7 +159,7 @@ void check_compiled(const std::vector<CudaKernel>& kernels, const std::string& a
     std::vector<std::string> entries;
     for (size_t i = first; i < first + size; ++i) {
       sources.push_back(kernels[i].source);
-      entries.push_back(kernels[i].source.entry);
+      entries.push_back(kernels[i].source.launches.front().entry);
     }
     const CudaBinary binary = codegen::compile_cuda(codegen::cuda_program(sources), arch);
     summary.milliseconds += binary.milliseconds;
@@ -172,7 +172,7 @@ void check_compiled(const std::vector<CudaKernel>& kernels, const std::string& a
       INFO(arch << ", " << kernel.name << "\n" << kernel.source.text);
       CHECK(resources.registers > 0);
       // A block must find its registers: 65,536 on every architecture.
-      CHECK(resources.registers * kernel.source.threads <= 65536);
+      CHECK(resources.registers * kernel.source.launches.front().threads <= 65536);
       CHECK(resources.spill_store_bytes == 0);
       CHECK(resources.spill_load_bytes == 0);
       CHECK(resources.stack_bytes == 0);

@@ -74,9 +74,10 @@ constexpr const char* kSoftmax = R"(module @m attributes {stage = "primitive"} {
 
 TEST_CASE("a bias and an activation in f16 are one vector of 16 bytes a thread") {
   const CudaSource source = emit(kBiasGelu);
-  CHECK(source.entry == "k0");
-  CHECK(source.threads == 256);
-  CHECK(source.blocks == 64 * 128 / (256 * 8));
+  CHECK(source.launches.size() == 1);
+  CHECK(source.launches[0].entry == "k0");
+  CHECK(source.launches[0].threads == 256);
+  CHECK(source.launches[0].blocks == 64 * 128 / (256 * 8));
   CHECK(contains(source.text, "load_vector<8>"));
   CHECK(contains(source.text, "store_vector<8>"));
   CHECK(contains(source.text, "or_flags(w0, flags0);"));
@@ -93,8 +94,8 @@ TEST_CASE("the last vector of a tensor that no vector divides is loaded element 
 
 TEST_CASE("a softmax over a short row is one warp a row that reads it once") {
   const CudaSource source = emit(kSoftmax);
-  CHECK(source.threads == 128);
-  CHECK(source.blocks == 8);
+  CHECK(source.launches[0].threads == 128);
+  CHECK(source.launches[0].blocks == 8);
   CHECK(contains(source.text, "reduce_warp<Maximum>"));
   CHECK(contains(source.text, "reduce_warp<Add>"));
   // Kept in registers: one load for three passes.
@@ -105,7 +106,7 @@ TEST_CASE("a softmax over a short row is one warp a row that reads it once") {
 TEST_CASE("a program needs no header and has the prelude once") {
   const CudaSource source = emit(kTail);
   CudaSource other = source;
-  other.entry = "k1";
+  other.name = "k1";
   const std::string program = codegen::cuda_program(std::vector<CudaSource>{source, other});
   CHECK_FALSE(contains(program, "#include"));
   CHECK(program.find("struct f16 {") == program.rfind("struct f16 {"));
