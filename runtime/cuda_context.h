@@ -62,8 +62,8 @@ class CudaContext : public std::enable_shared_from_this<CudaContext> {
   /// Waits for all work of the stream.
   void synchronize();
 
-  /// Whether every launch is waited for, so that a fault names its kernel: CUDA_LAUNCH_BLOCKING,
-  /// which graphs do not obey.
+  /// Whether every launch is waited for, so that a fault names its kernel: CUDA_LAUNCH_BLOCKING. A
+  /// graph is one launch; who builds graphs does without while this is set.
   bool blocking() const { return blocking_; }
   /// The text that every use throws since a kernel's fault; "" while all is well.
   std::string fault() const;

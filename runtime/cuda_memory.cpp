@@ -69,8 +69,8 @@ std::string CudaContext::largest_allocations() const {
                    [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
   std::string text = "\nnote: the largest of this program: ";
   for (size_t i = 0; i < std::min(all.size(), kNamed); ++i)
-    text += fmt::format("{}{} for {}", i == 0 ? "" : ", ", bytes_text(all[i]->bytes), all[i]->what);
-  if (all.size() > kNamed) text += fmt::format(" and {} more", all.size() - kNamed);
+    text += fmt::format("{}{} for {}", i == 0 ? "" : "; ", bytes_text(all[i]->bytes), all[i]->what);
+  if (all.size() > kNamed) text += fmt::format("; and {} more", all.size() - kNamed);
   return text;
 }
 

@@ -205,9 +205,9 @@ PROCESS_CASE("too little memory: what was asked, what there is, the largest tens
   CHECK(error_of<DeviceError>([&] { context->allocate(540 << 10, "workspace of @step"); }) ==
         "cuMemAllocFromPoolAsync failed: CUDA_ERROR_OUT_OF_MEMORY (2): 540.0 KiB for workspace of "
         "@step, and 538.0 KiB of 1.0 MiB are free on device 0 (Mezzo PTX interpreter sm_80)\n"
-        "note: the largest of this program: 256.0 KiB for parameter weight, 128.0 KiB for "
-        "activations of @step, 64.0 KiB for parameter bias, 32.0 KiB for input x, 3.0 KiB for a "
-        "result of @step and 2 more\n"
+        "note: the largest of this program: 256.0 KiB for parameter weight; 128.0 KiB for "
+        "activations of @step; 64.0 KiB for parameter bias; 32.0 KiB for input x; 3.0 KiB for a "
+        "result of @step; and 2 more\n"
         "note: use a smaller batch, recomputation or a 16-bit policy, or end other programs that "
         "use the device");
   // The device goes on.
