@@ -27,6 +27,7 @@ void for_each_field(P& plan, F visit) {
   visit("mc", plan.mc, 0);
   visit("nc", plan.nc, 0);
   visit("kc", plan.kc, 0);
+  visit("stages", plan.stages, 0);
   visit("slices", plan.slices, 0);
   visit("slice_blocks", plan.slice_blocks, 0);
   visit("run_blocks", plan.run_blocks, 0);

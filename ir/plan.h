@@ -32,8 +32,9 @@ struct Plan {
   int64_t grain = 0;    // elementwise: elements a task; rows: rows a task; columns: columns a task
   int64_t threads = 0;  // CUDA: threads a block
   // matmul
-  int64_t mr = 0, nr = 0;          // register tile
-  int64_t mc = 0, nc = 0, kc = 0;  // cache blocks
+  int64_t mr = 0, nr = 0;          // register tile; CUDA: tile of a warp
+  int64_t mc = 0, nc = 0, kc = 0;  // cache blocks; CUDA: tile of a block, steps of k of a stage
+  int64_t stages = 0;              // CUDA: stages of shared memory
   int64_t slices = 0;              // split of K, added in ascending order
   int64_t slice_blocks = 0;        // blocks of kc in a slice
   int64_t run_blocks = 0;          // blocks summed in one run; 0: all

@@ -7,6 +7,7 @@
 // A plan that is there already is kept, so that an edited text keeps its edits. Results of kernels
 // do not depend on the grain: tasks are cut between elements, rows, columns or tiles that are
 // computed alike wherever they stand.
+#include <mezzo/ir/cuda_matmul_plan.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/kernel_rules.h>
@@ -52,6 +53,14 @@ int64_t narrowest_boundary_bytes(const Op& kernel) {
 int64_t cuda_vector(const Op& kernel) {
   const int64_t narrow = 16 / narrowest_boundary_bytes(kernel);
   return std::max<int64_t>(1, std::min<int64_t>(narrow, 64 / widest_bytes(kernel)));
+}
+
+/// The same for a kernel whose operands move otherwise.
+int64_t cuda_result_vector(const Op& kernel) {
+  int64_t narrowest = 8;
+  for (Value value : kernel.results()) narrowest = std::min(narrowest, byte_size(value.dtype()));
+  return std::clamp<int64_t>(16 / std::max<int64_t>(narrowest, 1), 1,
+                             std::min<int64_t>(8, 64 / widest_bytes(kernel)));
 }
 
 int64_t product(std::span<const int64_t> dims) {
@@ -186,6 +195,8 @@ Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target
 
 /// Elements of B cost more than a load where a cast or an op stands before the product.
 Plan plan_product(const Op& kernel, const Target& target) {
+  if (target.kind == Target::Kind::Cuda)
+    return to_plan(plan_cuda_matmul(matmul_spec(kernel), cuda_result_vector(kernel), target));
   bool costly_b = false;
   for (Op& op : *kernel.body())
     if (op.kind() == OpKind::Matmul) costly_b = !op.operand(1).is_parameter();

@@ -130,64 +130,63 @@ static_assert(sizeof(PoolProperties) == 88);
 
 }  // namespace mezzo::runtime::cuda
 
-// Every function: name, suffix of the version whose signature is declared, parameters.
-#define MEZZO_CUDA_FUNCTIONS(X)                                                                    \
-  X(cuInit, "", (unsigned flags))                                                                  \
-  X(cuDriverGetVersion, "", (int* version))                                                        \
-  X(cuGetErrorName, "", (Result code, const char** name))                                          \
-  X(cuDeviceGetCount, "", (int* count))                                                            \
-  X(cuDeviceGet, "", (Device * device, int ordinal))                                               \
-  X(cuDeviceGetName, "", (char* name, int bytes, Device device))                                   \
-  X(cuDeviceTotalMem, "_v2", (size_t* bytes, Device device))                                       \
-  X(cuDeviceGetAttribute, "", (int* value, DeviceAttribute attribute, Device device))              \
-  X(cuDevicePrimaryCtxRetain, "", (Context * context, Device device))                              \
-  X(cuDevicePrimaryCtxRelease, "_v2", (Device device))                                             \
-  X(cuCtxPushCurrent, "_v2", (Context context))                                                    \
-  X(cuCtxPopCurrent, "_v2", (Context * context))                                                   \
-  X(cuMemGetInfo, "_v2", (size_t* free, size_t* total))                                            \
-  X(cuMemAlloc, "_v2", (DevicePointer * address, size_t bytes))                                    \
-  X(cuMemFree, "_v2", (DevicePointer address))                                                     \
-  X(cuMemHostAlloc, "", (void** memory, size_t bytes, unsigned flags))                             \
-  X(cuMemFreeHost, "", (void* memory))                                                             \
-  X(cuMemPoolCreate, "", (Pool * pool, const PoolProperties* properties))                          \
-  X(cuMemPoolDestroy, "", (Pool pool))                                                             \
-  X(cuMemPoolSetAttribute, "", (Pool pool, PoolAttribute attribute, void* value))                  \
-  X(cuMemPoolGetAttribute, "", (Pool pool, PoolAttribute attribute, void* value))                  \
-  X(cuMemPoolTrimTo, "", (Pool pool, size_t bytes_to_keep))                                        \
-  X(cuMemAllocFromPoolAsync, "",                                                                   \
-    (DevicePointer * address, size_t bytes, Pool pool, Stream stream))                             \
-  X(cuMemFreeAsync, "", (DevicePointer address, Stream stream))                                    \
-  X(cuMemcpyHtoDAsync, "_v2", (DevicePointer to, const void* from, size_t bytes, Stream stream))   \
-  X(cuMemcpyDtoHAsync, "_v2", (void* to, DevicePointer from, size_t bytes, Stream stream))         \
-  X(cuMemcpyDtoDAsync, "_v2", (DevicePointer to, DevicePointer from, size_t bytes, Stream stream)) \
-  X(cuMemsetD8Async, "", (DevicePointer to, unsigned char value, size_t bytes, Stream stream))     \
-  X(cuModuleLoadDataEx, "",                                                                        \
-    (Module * module, const void* image, unsigned options, JitOption* names, void** values))       \
-  X(cuModuleUnload, "", (Module module))                                                           \
-  X(cuModuleGetFunction, "", (Function * function, Module module, const char* name))               \
-  X(cuFuncGetAttribute, "", (int* value, FunctionAttribute attribute, Function function))          \
-  X(cuFuncSetAttribute, "", (Function function, FunctionAttribute attribute, int value))           \
-  X(cuLaunchKernel, "",                                                                            \
-    (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,       \
-     unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream, void** parameters,  \
-     void** extra))                                                                                \
-  X(cuStreamCreate, "", (Stream * stream, unsigned flags))                                         \
-  X(cuStreamDestroy, "_v2", (Stream stream))                                                       \
-  X(cuStreamSynchronize, "", (Stream stream))                                                      \
-  X(cuStreamWaitEvent, "", (Stream stream, Event event, unsigned flags))                           \
-  X(cuEventCreate, "", (Event * event, unsigned flags))                                            \
-  X(cuEventDestroy, "_v2", (Event event))                                                          \
-  X(cuEventRecord, "", (Event event, Stream stream))                                               \
-  X(cuEventSynchronize, "", (Event event))                                                         \
-  X(cuEventQuery, "", (Event event))                                                               \
-  X(cuEventElapsedTime, "", (float* milliseconds, Event start, Event end))                         \
-  X(cuStreamBeginCapture, "_v2", (Stream stream, CaptureMode mode))                                \
-  X(cuStreamEndCapture, "", (Stream stream, Graph * graph))                                        \
-  X(cuGraphInstantiateWithFlags, "", (GraphExec * exec, Graph graph, unsigned long long flags))    \
-  X(cuGraphGetNodes, "", (Graph graph, GraphNode * nodes, size_t* count))                          \
-  X(cuGraphLaunch, "", (GraphExec exec, Stream stream))                                            \
-  X(cuGraphExecDestroy, "", (GraphExec exec))                                                      \
-  X(cuGraphDestroy, "", (Graph graph))
+// Every function: name, suffix of the version whose signature is declared, if any, parameters.
+#define MEZZO_CUDA_FUNCTIONS(X)                                                                   \
+  X(cuInit, , (unsigned flags))                                                                   \
+  X(cuDriverGetVersion, , (int* version))                                                         \
+  X(cuGetErrorName, , (Result code, const char** name))                                           \
+  X(cuDeviceGetCount, , (int* count))                                                             \
+  X(cuDeviceGet, , (Device * device, int ordinal))                                                \
+  X(cuDeviceGetName, , (char* name, int bytes, Device device))                                    \
+  X(cuDeviceTotalMem, _v2, (size_t* bytes, Device device))                                        \
+  X(cuDeviceGetAttribute, , (int* value, DeviceAttribute attribute, Device device))               \
+  X(cuDevicePrimaryCtxRetain, , (Context * context, Device device))                               \
+  X(cuDevicePrimaryCtxRelease, _v2, (Device device))                                              \
+  X(cuCtxPushCurrent, _v2, (Context context))                                                     \
+  X(cuCtxPopCurrent, _v2, (Context * context))                                                    \
+  X(cuMemGetInfo, _v2, (size_t* free, size_t* total))                                             \
+  X(cuMemAlloc, _v2, (DevicePointer * address, size_t bytes))                                     \
+  X(cuMemFree, _v2, (DevicePointer address))                                                      \
+  X(cuMemHostAlloc, , (void** memory, size_t bytes, unsigned flags))                              \
+  X(cuMemFreeHost, , (void* memory))                                                              \
+  X(cuMemPoolCreate, , (Pool * pool, const PoolProperties* properties))                           \
+  X(cuMemPoolDestroy, , (Pool pool))                                                              \
+  X(cuMemPoolSetAttribute, , (Pool pool, PoolAttribute attribute, void* value))                   \
+  X(cuMemPoolGetAttribute, , (Pool pool, PoolAttribute attribute, void* value))                   \
+  X(cuMemPoolTrimTo, , (Pool pool, size_t bytes_to_keep))                                         \
+  X(cuMemAllocFromPoolAsync, , (DevicePointer * address, size_t bytes, Pool pool, Stream stream)) \
+  X(cuMemFreeAsync, , (DevicePointer address, Stream stream))                                     \
+  X(cuMemcpyHtoDAsync, _v2, (DevicePointer to, const void* from, size_t bytes, Stream stream))    \
+  X(cuMemcpyDtoHAsync, _v2, (void* to, DevicePointer from, size_t bytes, Stream stream))          \
+  X(cuMemcpyDtoDAsync, _v2, (DevicePointer to, DevicePointer from, size_t bytes, Stream stream))  \
+  X(cuMemsetD8Async, , (DevicePointer to, unsigned char value, size_t bytes, Stream stream))      \
+  X(cuModuleLoadDataEx, ,                                                                         \
+    (Module * module, const void* image, unsigned options, JitOption* names, void** values))      \
+  X(cuModuleUnload, , (Module module))                                                            \
+  X(cuModuleGetFunction, , (Function * function, Module module, const char* name))                \
+  X(cuFuncGetAttribute, , (int* value, FunctionAttribute attribute, Function function))           \
+  X(cuFuncSetAttribute, , (Function function, FunctionAttribute attribute, int value))            \
+  X(cuLaunchKernel, ,                                                                             \
+    (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,      \
+     unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream, void** parameters, \
+     void** extra))                                                                               \
+  X(cuStreamCreate, , (Stream * stream, unsigned flags))                                          \
+  X(cuStreamDestroy, _v2, (Stream stream))                                                        \
+  X(cuStreamSynchronize, , (Stream stream))                                                       \
+  X(cuStreamWaitEvent, , (Stream stream, Event event, unsigned flags))                            \
+  X(cuEventCreate, , (Event * event, unsigned flags))                                             \
+  X(cuEventDestroy, _v2, (Event event))                                                           \
+  X(cuEventRecord, , (Event event, Stream stream))                                                \
+  X(cuEventSynchronize, , (Event event))                                                          \
+  X(cuEventQuery, , (Event event))                                                                \
+  X(cuEventElapsedTime, , (float* milliseconds, Event start, Event end))                          \
+  X(cuStreamBeginCapture, _v2, (Stream stream, CaptureMode mode))                                 \
+  X(cuStreamEndCapture, , (Stream stream, Graph * graph))                                         \
+  X(cuGraphInstantiateWithFlags, , (GraphExec * exec, Graph graph, unsigned long long flags))     \
+  X(cuGraphGetNodes, , (Graph graph, GraphNode * nodes, size_t* count))                           \
+  X(cuGraphLaunch, , (GraphExec exec, Stream stream))                                             \
+  X(cuGraphExecDestroy, , (GraphExec exec))                                                       \
+  X(cuGraphDestroy, , (Graph graph))
 
 namespace mezzo::runtime::cuda {
 

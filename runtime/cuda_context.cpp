@@ -75,19 +75,23 @@ void CudaContext::open() {
 
 CudaContext::~CudaContext() { close(); }
 
-/// Codes are of no use here: after a fault, and while the process ends, every call fails.
 void CudaContext::close() noexcept {
   if (!context_) return;
-  if (driver_.cuCtxPushCurrent(context_) == cuda::Success) {
+  destroy([this] {
     if (stream_) {
       driver_.cuStreamSynchronize(stream_);
       driver_.cuStreamDestroy(stream_);
     }
     if (pool_) driver_.cuMemPoolDestroy(pool_);
-    cuda::Context ours = nullptr;
-    driver_.cuCtxPopCurrent(&ours);
-  }
+  });
   driver_.cuDevicePrimaryCtxRelease(device_);
+}
+
+void CudaContext::destroy(ir::FunctionRef<void()> call) noexcept {
+  if (driver_.cuCtxPushCurrent(context_) != cuda::Success) return;
+  call();
+  cuda::Context ours = nullptr;
+  driver_.cuCtxPopCurrent(&ours);
 }
 
 std::string CudaContext::device_text() const {

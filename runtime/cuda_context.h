@@ -4,6 +4,7 @@
 // other. After a fault of a kernel every use throws and says which kernel it was.
 #pragma once
 
+#include <mezzo/ir/function_ref.h>
 #include <mezzo/ir/target.h>
 #include <mezzo/runtime/cuda_api.h>
 #include <mezzo/runtime/cuda_driver.h>
@@ -61,8 +62,8 @@ class CudaContext : public std::enable_shared_from_this<CudaContext> {
   /// Waits for all work of the stream.
   void synchronize();
 
-  /// Whether every launch is waited for, so that a fault names its kernel: CUDA_LAUNCH_BLOCKING,
-  /// which graphs do not obey.
+  /// Whether every launch is waited for, so that a fault names its kernel: CUDA_LAUNCH_BLOCKING. A
+  /// graph is one launch; who builds graphs does without while this is set.
   bool blocking() const { return blocking_; }
   /// The text that every use throws since a kernel's fault; "" while all is well.
   std::string fault() const;
@@ -73,7 +74,9 @@ class CudaContext : public std::enable_shared_from_this<CudaContext> {
   const cuda::Driver& driver() const { return driver_; }
   /// Throws DeviceError unless `code` is Success; remembers the fault of a kernel.
   void check(cuda::Result code, std::string_view call, std::string_view details = "");
-  cuda::Context handle() const { return context_; }
+  /// Runs what destroys a handle, with the context current. Codes are of no use there: after a
+  /// fault, and while the process ends, every call fails.
+  void destroy(ir::FunctionRef<void()> call) noexcept;
   /// Notes what was put on the stream; waits for it if `blocking`. A graph that is recorded keeps
   /// `kernel`.
   void launched(const CudaWorkName& work, std::shared_ptr<const void> kernel = nullptr);

@@ -8,9 +8,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <optional>
+#include <vector>
 
 namespace mezzo::runtime {
 
@@ -44,17 +46,56 @@ class Binder {
     // The plain name of a function with versions may be that of an older signature.
     if (!found) found = dlsym(handle_, (name + suffix).c_str());
     function = reinterpret_cast<Function>(found);
-    if (!found) missing_ += (missing_.empty() ? "" : ", ") + name + suffix;
+    if (!found) missing_.push_back(name + suffix);
   }
-  const std::string& missing() const { return missing_; }
+  /// `cuInit, cuDeviceGet and 12 more`; "" where nothing is missing.
+  std::string missing() const {
+    constexpr size_t kNamed = 3;
+    std::string text;
+    for (size_t i = 0; i < std::min(missing_.size(), kNamed); ++i)
+      text += (i == 0 ? "" : ", ") + missing_[i];
+    if (missing_.size() > kNamed) text += fmt::format(" and {} more", missing_.size() - kNamed);
+    return text;
+  }
 
  private:
   using GetProcAddress = cuda::Result (*)(const char*, void**, int version, uint64_t flags,
                                           int* status);
   void* handle_;
   GetProcAddress by_version_;
-  std::string missing_;
+  std::vector<std::string> missing_;
 };
+
+/// Initialises the library of `handle`, whose name is `name`.
+Opened open_library(void* handle, const char* name) {
+  Binder binder(handle);
+  cuda::Driver driver;
+#define X(function, suffix, parameters) binder.bind(driver.function, #function, #suffix);
+  MEZZO_CUDA_FUNCTIONS(X)
+#undef X
+  // An old driver lacks functions, and so its version is looked at before them.
+  if (driver.cuInit && driver.cuDriverGetVersion) {
+    const cuda::Result code = driver.cuInit(0);
+    if (code != cuda::Success) return refuse(cuda_error_text("cuInit", code));
+    const cuda::Result told = driver.cuDriverGetVersion(&driver.version);
+    if (told != cuda::Success) return refuse(cuda_error_text("cuDriverGetVersion", told));
+    if (driver.version < kOldestDriver)
+      return refuse(
+          fmt::format("the NVIDIA driver is too old: it supports CUDA {}, and Mezzo "
+                      "needs {} or newer\nnote: update the driver",
+                      cuda_version_text(driver.version), cuda_version_text(kOldestDriver)));
+  }
+  if (const std::string missing = binder.missing(); !missing.empty())
+    return refuse(
+        fmt::format("{} is no CUDA driver that can be used: it lacks {}\n"
+                    "note: install the driver of the GPU, or a newer one",
+                    name, missing));
+  Opened opened{driver, 0, ""};
+  const cuda::Result counted = driver.cuDeviceGetCount(&opened.devices);
+  if (counted != cuda::Success) return refuse(cuda_error_text("cuDeviceGetCount", counted));
+  if (opened.devices == 0) return refuse(cuda_error_text("cuDeviceGetCount", cuda::NoDevice));
+  return opened;
+}
 
 Opened open_driver() {
   const char* given = std::getenv(kVariable);
@@ -71,35 +112,9 @@ Opened open_driver() {
                                          "path of the library",
                                          kName, error, kVariable));
   }
-  Binder binder(handle);
-  cuda::Driver driver;
-#define X(function, suffix, parameters) binder.bind(driver.function, #function, suffix);
-  MEZZO_CUDA_FUNCTIONS(X)
-#undef X
-  // An old driver lacks functions, and so its version is looked at before them.
-  if (driver.cuInit && driver.cuDriverGetVersion) {
-    const cuda::Result code = driver.cuInit(0);
-    if (code != cuda::Success)
-      return refuse(cuda_error_text("cuInit", code) +
-                    (is_given ? fmt::format("\nnote: the library is {} = {}", kVariable, given)
-                              : std::string()));
-    const cuda::Result told = driver.cuDriverGetVersion(&driver.version);
-    if (told != cuda::Success) return refuse(cuda_error_text("cuDriverGetVersion", told));
-    if (driver.version < kOldestDriver)
-      return refuse(
-          fmt::format("the NVIDIA driver is too old: it supports CUDA {}, and Mezzo "
-                      "needs {} or newer\nnote: update the driver",
-                      cuda_version_text(driver.version), cuda_version_text(kOldestDriver)));
-  }
-  if (!binder.missing().empty())
-    return refuse(
-        fmt::format("{} is no CUDA driver that can be used: it lacks {}\n"
-                    "note: update the driver",
-                    name, binder.missing()));
-  Opened opened{driver, 0, ""};
-  const cuda::Result counted = driver.cuDeviceGetCount(&opened.devices);
-  if (counted != cuda::Success) return refuse(cuda_error_text("cuDeviceGetCount", counted));
-  if (opened.devices == 0) return refuse(cuda_error_text("cuDeviceGetCount", cuda::NoDevice));
+  Opened opened = open_library(handle, name);
+  if (!opened.driver && is_given)
+    opened.reason += fmt::format("\nnote: the library is {} = {}", kVariable, given);
   return opened;
 }
 

@@ -6,6 +6,7 @@
 
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/runtime/activation_text.h>
 #include <mezzo/runtime/binding.h>
 #include <mezzo/runtime/cuda_arrays.h>
 #include <mezzo/runtime/cuda_graph.h>
@@ -66,13 +67,18 @@ class CudaExecutable final : public Executable {
   };
 
   void prepare(std::span<const StoredKernel> kernels);
-  DeviceBuffer allocate(int64_t bytes, const char* what) {
+  DeviceBuffer allocate(int64_t bytes, const std::string& what) {
     return context_->allocate(static_cast<size_t>(bytes),
                               fmt::format("{} of @{}", what, function_.name()));
   }
   /// A parameter that is used where the model has it.
   bool is_shared(int parameter) const {
     return function_.is_param(parameter) || function_.is_state(parameter);
+  }
+  /// `%w (tensor<784x512xf32>)`
+  std::string parameter_text(int index) const {
+    const ir::Value value = function_.parameter(index);
+    return fmt::format("%{} ({})", value.name(), to_string(value.type()));
   }
   DevicePointer word(int64_t number) const {
     return words_.address() + static_cast<uint64_t>(number) * sizeof(uint32_t);
@@ -114,7 +120,8 @@ class CudaExecutable final : public Executable {
 };
 
 void CudaExecutable::prepare(std::span<const StoredKernel> kernels) {
-  arena_ = allocate(plan_.arena_bytes, "activations");
+  arena_ = context_->allocate(static_cast<size_t>(plan_.arena_bytes),
+                              activations_text(function_, plan_));
   words_ = allocate((plan_.words + 1) * static_cast<int64_t>(sizeof(uint32_t)), "flag words");
   for (const std::vector<std::byte>& bytes : plan_.constants) {
     constants_.push_back(allocate(static_cast<int64_t>(bytes.size()), "a constant"));
@@ -123,7 +130,8 @@ void CudaExecutable::prepare(std::span<const StoredKernel> kernels) {
   int64_t staged_inputs = 0, staged_state = 0;
   for (int i = 0; i < function_.num_parameters(); ++i) {
     const int64_t bytes = function_.parameter(i).type().bytes();
-    inputs_.push_back(is_shared(i) ? DeviceBuffer() : allocate(bytes, "an input"));
+    inputs_.push_back(is_shared(i) ? DeviceBuffer()
+                                   : allocate(bytes, "input " + parameter_text(i)));
     (is_shared(i) ? staged_state : staged_inputs) += (bytes + 63) / 64 * 64;
   }
   shared_.resize(inputs_.size());
@@ -133,7 +141,9 @@ void CudaExecutable::prepare(std::span<const StoredKernel> kernels) {
     const auto place = static_cast<size_t>(i);
     const int64_t bytes = values[place].type().bytes();
     const bool own = !function_.updated_parameter(i) || plan_.staged[place];
-    results_.push_back(own ? allocate(bytes, "a result") : DeviceBuffer());
+    results_.push_back(
+        own ? allocate(bytes, fmt::format("result {} ({})", i, to_string(values[place].type())))
+            : DeviceBuffer());
     if (bytes <= kSmallResult) small += (bytes + 63) / 64 * 64;
   }
   uploads_.emplace(context_,
@@ -239,14 +249,12 @@ std::shared_ptr<CudaCopy> CudaExecutable::shared_copy(int parameter, const Bindi
   const HostArray& array = binding.array();
   auto [copy, current] = copy_of(array, *context_);
   if (copy && current) return copy;
-  const ir::Value value = function_.parameter(parameter);
   // One that nobody else knows any more: the graph keeps its address.
   if (const auto& last = shared_[static_cast<size_t>(parameter)]; !copy && last.use_count() == 1)
     copy = last;
   if (!copy)
-    copy =
-        std::make_shared<CudaCopy>(context_, value.type().bytes(),
-                                   fmt::format("%{} ({})", value.name(), to_string(value.type())));
+    copy = std::make_shared<CudaCopy>(context_, function_.parameter(parameter).type().bytes(),
+                                      parameter_text(parameter));
   uploads_->copy(copy->address(), array.bytes());
   if (HostArray* updated = binding.updated()) updated->set_device_copy(copy, false);
   return copy;
@@ -309,12 +317,13 @@ void CudaExecutable::copy_results(std::span<const Binding> parameters,
 bool CudaExecutable::run(std::span<const Binding> parameters, std::span<HostArray* const> results) {
   check_bindings(function_, parameters, results);
   upload_inputs(parameters);
+  const auto launch_all = [&] { enqueue([&](const Bound& bound) { launch(bound); }); };
   if (log_.launches) {
     log_launches();
+  } else if (context_->blocking()) {
+    launch_all();  // one by one, so that a fault has one kernel
   } else {
-    if (!graph_)
-      graph_.emplace(context_, "@" + function_.name(),
-                     [&] { enqueue([&](const Bound& bound) { launch(bound); }); });
+    if (!graph_) graph_.emplace(context_, "@" + function_.name(), launch_all);
     graph_->launch();
   }
   copy_results(parameters, results);

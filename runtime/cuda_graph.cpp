@@ -87,7 +87,7 @@ CudaGraph& CudaGraph::operator=(CudaGraph&& other) noexcept {
 void CudaGraph::release() noexcept {
   // A graph that still runs is freed by the driver when it has ended; its kernels are unloaded
   // here, which waits.
-  if (exec_) context_->driver().cuGraphExecDestroy(exec_);
+  if (exec_) context_->destroy([this] { context_->driver().cuGraphExecDestroy(exec_); });
   exec_ = nullptr;
   kernels_.clear();
   context_.reset();

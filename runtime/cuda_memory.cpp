@@ -41,10 +41,11 @@ DeviceBuffer CudaContext::allocate(size_t bytes, std::string_view what) {
   }
   if (code == cuda::OutOfMemory) {
     const CudaMemoryUse use_of = memory_use();
+    const auto free = static_cast<uint64_t>(use_of.free_bytes);
     fail(code, call,
-         fmt::format("{} for {} are more than what is free: {} of {} on {}{}", bytes_text(bytes),
-                     what, bytes_text(static_cast<uint64_t>(use_of.free_bytes)),
-                     bytes_text(static_cast<uint64_t>(use_of.total_bytes)), device_text(),
+         fmt::format("{} for {}, and {} of {} are free on {}{}{}", bytes_text(bytes), what,
+                     bytes_text(free), bytes_text(static_cast<uint64_t>(use_of.total_bytes)),
+                     device_text(), bytes <= free ? ", but not in one piece" : "",
                      largest_allocations()));
   }
   check(code, call);
@@ -68,8 +69,8 @@ std::string CudaContext::largest_allocations() const {
                    [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
   std::string text = "\nnote: the largest of this program: ";
   for (size_t i = 0; i < std::min(all.size(), kNamed); ++i)
-    text += fmt::format("{}{} for {}", i == 0 ? "" : ", ", bytes_text(all[i]->bytes), all[i]->what);
-  if (all.size() > kNamed) text += fmt::format(" and {} more", all.size() - kNamed);
+    text += fmt::format("{}{} for {}", i == 0 ? "" : "; ", bytes_text(all[i]->bytes), all[i]->what);
+  if (all.size() > kNamed) text += fmt::format("; and {} more", all.size() - kNamed);
   return text;
 }
 
@@ -93,7 +94,6 @@ CudaMemoryUse CudaContext::memory_use() {
   return result;
 }
 
-/// Codes are of no use: destructors call this, after faults too, when every call fails.
 void CudaContext::release(cuda::DevicePointer address) noexcept {
   const std::lock_guard lock(mutex_);
   allocations_.erase(address);
@@ -104,13 +104,12 @@ void CudaContext::release(cuda::DevicePointer address) noexcept {
 }
 
 void CudaContext::release_now(cuda::DevicePointer address) noexcept {
-  if (driver_.cuCtxPushCurrent(context_) != cuda::Success) return;
-  if (pool_)
-    driver_.cuMemFreeAsync(address, stream_);
-  else
-    driver_.cuMemFree(address);
-  cuda::Context ours = nullptr;
-  driver_.cuCtxPopCurrent(&ours);
+  destroy([this, address] {
+    if (pool_)
+      driver_.cuMemFreeAsync(address, stream_);
+    else
+      driver_.cuMemFree(address);
+  });
 }
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
@@ -156,8 +155,11 @@ PinnedBuffer CudaContext::allocate_pinned(size_t bytes, std::string_view what) {
   const Use use(*this);
   const cuda::Result code = driver_.cuMemHostAlloc(&buffer.memory_, bytes, 0);
   if (code == cuda::OutOfMemory)
-    fail(code, "cuMemHostAlloc",
-         fmt::format("{} of pinned host memory for {} were refused", bytes_text(bytes), what));
+    throw DeviceError(
+        fmt::format("cuMemHostAlloc failed: {}: {} of pinned host memory for {} were refused\n"
+                    "note: the host has too little memory that can be locked: end other programs, "
+                    "or raise the limits of the container",
+                    cuda_code_text(code), bytes_text(bytes), what));
   check(code, "cuMemHostAlloc");
   buffer.bytes_ = bytes;
   return buffer;
@@ -165,12 +167,11 @@ PinnedBuffer CudaContext::allocate_pinned(size_t bytes, std::string_view what) {
 
 void CudaContext::release_pinned(void* memory) noexcept {
   const std::lock_guard lock(mutex_);
-  if (driver_.cuCtxPushCurrent(context_) != cuda::Success) return;
-  // Copies from and to it may be under way. A stream that is recorded has nothing under way.
-  if (!recording_) driver_.cuStreamSynchronize(stream_);
-  driver_.cuMemFreeHost(memory);
-  cuda::Context ours = nullptr;
-  driver_.cuCtxPopCurrent(&ours);
+  destroy([this, memory] {
+    // Copies from and to it may be under way. A stream that is recorded has nothing under way.
+    if (!recording_) driver_.cuStreamSynchronize(stream_);
+    driver_.cuMemFreeHost(memory);
+  });
 }
 
 PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
@@ -209,7 +210,7 @@ CudaEvent& CudaEvent::operator=(CudaEvent&& other) noexcept {
 }
 
 void CudaEvent::release() noexcept {
-  if (event_) context_->driver().cuEventDestroy(event_);
+  if (event_) context_->destroy([this] { context_->driver().cuEventDestroy(event_); });
   event_ = nullptr;
   context_.reset();
 }

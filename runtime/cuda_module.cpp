@@ -17,13 +17,8 @@ struct CudaModuleData {
   CudaModuleData(std::shared_ptr<CudaContext> context, std::string name)
       : context(std::move(context)), name(std::move(name)) {}
   ~CudaModuleData() {
-    if (!module) return;
-    // Unloading waits for the kernels that run. After a fault it fails, and so does all else.
-    cuda::Context ours = nullptr;
-    const cuda::Driver& driver = context->driver();
-    if (driver.cuCtxPushCurrent(context->handle()) != cuda::Success) return;
-    driver.cuModuleUnload(module);
-    driver.cuCtxPopCurrent(&ours);
+    // Unloading waits for the kernels that run.
+    if (module) context->destroy([this] { context->driver().cuModuleUnload(module); });
   }
   CudaModuleData(const CudaModuleData&) = delete;
   CudaModuleData& operator=(const CudaModuleData&) = delete;

@@ -117,7 +117,9 @@ std::shared_ptr<const LoadedKernel> load_stored(const ir::Op& kernel, const std:
     if (auto image = read_image(*bytes)) return load(key, *image, kernel, backend);
     miss_reason = "the entry is not a kernel";
   } catch (const DeviceError& error) {
-    miss_reason = fmt::format("the entry cannot be loaded: {}", error.what());
+    // The first line says it; advice is of no use where it is compiled anew.
+    const std::string_view text = error.what();
+    miss_reason = fmt::format("the entry cannot be loaded: {}", text.substr(0, text.find('\n')));
   }
   log_warning(
       fmt::format("kernel cache: entry {}: {}; it is compiled anew", key, miss_reason));

@@ -11,6 +11,8 @@ namespace mezzo::codegen {
 CudaSource emit_cuda_columns(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
 CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
                                  const std::string& name);
+CudaSource emit_cuda_matmul(const ir::Op& kernel, const ir::Target& target,
+                            const std::string& name);
 CudaSource emit_cuda_optimizer(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
 CudaSource emit_cuda_rows(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <unordered_set>
@@ -16,6 +17,7 @@ namespace mezzo::codegen {
 extern const std::string_view kPreludeTypes;
 extern const std::string_view kPreludeMemory;
 extern const std::string_view kPreludeReduce;
+extern const std::string_view kPreludeMatrix;
 
 using ir::Family;
 
@@ -36,11 +38,6 @@ std::unique_ptr<ir::Module> isolated(const ir::Op& kernel) {
 
 }  // namespace
 
-bool can_emit_cuda(const ir::Op& kernel) {
-  const Family family = ir::family_of(kernel);
-  return family != Family::Matmul;
-}
-
 CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
                             const std::string& name) {
   MEZZO_CHECK(target.kind == ir::Target::Kind::Cuda,
@@ -48,17 +45,14 @@ CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
   MEZZO_CHECK(kernel.has_plan(), "kernel @" + kernel.kernel_name() + " has no plan");
   const ir::Plan plan = ir::Plan::from(kernel.plan());
   const Family family = ir::family_of(kernel);
-  if (!can_emit_cuda(kernel))
-    throw UserError(kernel.location(),
-                    fmt::format("not supported yet: kernel @{} of family {} on {}",
-                                kernel.kernel_name(), ir::to_string(family), target.name),
-                    "supported: elementwise, movement, rows, columns, optimizer");
   MEZZO_CHECK(plan.threads > 0 && plan.threads % 32 == 0 && plan.threads <= 1024 && plan.vector > 0,
               fmt::format("kernel @{}: the plan (threads = {}, vector = {}) is not one of CUDA",
                           kernel.kernel_name(), plan.threads, plan.vector));
   const std::unique_ptr<ir::Module> module = isolated(kernel);
   const ir::Op& copy = *module->functions()[0]->body().begin();
   switch (family) {
+    case Family::Matmul:
+      return emit_cuda_matmul(copy, target, name);
     case Family::Rows:
       return emit_cuda_rows(copy, plan, name);
     case Family::Columns:
@@ -80,6 +74,7 @@ std::string cuda_program(std::span<const CudaSource> kernels) {
       .append(kPreludeMemory)
       .append("\n")
       .append(kPreludeReduce);
+  if (std::ranges::any_of(kernels, &CudaSource::matrix)) text.append("\n").append(kPreludeMatrix);
   // Device functions are the same wherever they are needed; each kernel has them in a namespace of
   // its own.
   for (const CudaSource& kernel : kernels)

@@ -32,15 +32,14 @@ struct CudaSource {
   std::vector<CudaLaunch> launches;
   int64_t workspace_bytes = 0;  // aligned to 256 bytes, of any content
   bool checks_index = false;
+  bool matrix = false;  // needs the prelude of matrix products
   /// There may be more parameters than a launch can pass: the entries have one, a pointer to a
   /// table in device memory that holds all of the above in that order, 8 bytes each.
   bool indirect = false;
 };
 
-/// Throws UserError for a family that cannot be emitted yet.
 CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
                             const std::string& name);
-bool can_emit_cuda(const ir::Op& kernel);
 
 /// Most kernels that one program may have: compile time grows faster than their number.
 inline constexpr size_t kMaxKernelsPerProgram = 20;

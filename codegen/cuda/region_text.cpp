@@ -55,6 +55,7 @@ RegionText::RegionText(const ir::Op& kernel, int lanes)
       lanes_(lanes),
       wide_(needs_wide_index(kernel)),
       words_(ir::kernel_words(kernel)) {
+  writers_.reserve(static_cast<size_t>(Level::Lane) + 1);  // so that writers stay where they are
   // Names as the IR prints them, of letters that C++ takes.
   const ir::ValueNames names(*kernel.function());
   auto identify = [&](ir::Value value) {
@@ -295,10 +296,12 @@ void RegionText::preset(ir::Value value, const Text& computed) {
 }
 
 void RegionText::eval_scalars() {
-  // One-element results of anything but reductions, whose operands are such values too.
+  // One-element results of anything but reductions and products, whose operands are such values
+  // too.
   std::unordered_set<const ir::Op*> ready;
   for (ir::Op& op : *kernel_.body()) {
-    if (op.num_results() != 1 || op.result().type().elements() != 1 || ir::is_reduction(op.kind()))
+    if (op.num_results() != 1 || op.result().type().elements() != 1 ||
+        ir::is_reduction(op.kind()) || op.kind() == OpKind::Matmul)
       continue;
     bool independent = true;
     for (ir::Value operand : op.operands())
@@ -359,6 +362,11 @@ RegionText::Text RegionText::eval_op(const ir::Op& op, const TextCoordinates& at
   const Text result = exact ? unrounded : round(dtype, unrounded);
   flag(op, operands, unrounded, result);
   return result;
+}
+
+std::string RegionText::address(ir::Value parameter, const TextCoordinates& at) {
+  return fmt::format("{} + {}", named_after("p_", parameter),
+                     index_text(linear(parameter.shape(), at)));
 }
 
 RegionText::Text RegionText::load(ir::Value parameter, const TextCoordinates& at) {

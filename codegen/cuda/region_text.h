@@ -42,6 +42,8 @@ class RegionText {
   RegionText(const ir::Op& kernel, int lanes);
 
   int lanes() const { return lanes_; }
+  /// Between two passes that handle different numbers of elements at once.
+  void set_lanes(int lanes) { lanes_ = lanes; }
   bool wide() const { return wide_; }
   /// `u32`, or `u64` where some tensor has too many elements for it.
   std::string_view index_type() const { return wide_ ? "u64" : "u32"; }
@@ -95,11 +97,17 @@ class RegionText {
   Text define(Level level, std::string_view type, const std::string& expression, ir::Value of = {});
   std::string index_text(const TextIndex& index);
 
+  /// A pointer to an element of a parameter.
+  std::string address(ir::Value parameter, const TextCoordinates& at);
+
   /// Some result may stand in the place of an operand.
   bool may_write_in_place() const;
 
   /// Some index is checked, as far as has been evaluated.
   bool checks_index() const { return range_used_; }
+  /// Another entry of the kernel, of another RegionText, checks an index: these have the parameter
+  /// too.
+  void declare_range() { range_used_ = true; }
   /// Ends an entry: flag variables, what was written, flag stores. Everything is forgotten, so that
   /// the next entry of the kernel is written with the same RegionText.
   std::string take_body();
@@ -118,7 +126,7 @@ class RegionText {
   /// The finished kernel: device functions and the entries. `workspace`: they take one.
   std::string finish(std::span<const Entry> entries, bool workspace = false);
   /// The same where one entry is being written.
-  std::string finish(const std::string& entry, int64_t threads);
+  std::string finish(const std::string& entry, int64_t threads, bool workspace = false);
 
  private:
   using Key = std::pair<const ir::ValueDef*, TextCoordinates>;

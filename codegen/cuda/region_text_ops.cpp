@@ -387,9 +387,9 @@ std::string RegionText::finish(std::span<const Entry> entries, bool workspace) {
   return out.text();
 }
 
-std::string RegionText::finish(const std::string& entry, int64_t threads) {
+std::string RegionText::finish(const std::string& entry, int64_t threads, bool workspace) {
   const Entry only{entry, threads, take_body()};
-  return finish(std::span(&only, 1));
+  return finish(std::span(&only, 1), workspace);
 }
 
 }  // namespace mezzo::codegen

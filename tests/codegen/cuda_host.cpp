@@ -66,19 +66,6 @@ const ir::Op& kernel_of(const ir::Module& module) { return *kernels_of(module).a
 
 }  // namespace
 
-std::unique_ptr<ir::Module> alone(const ir::Op& kernel) {
-  auto module = std::make_unique<ir::Module>("alone");
-  ir::Function* function = module->add_function("f");
-  ir::ValueMap map;
-  for (int i = 0; i < kernel.num_operands(); ++i)
-    map[kernel.operand(i).def()] =
-        function->add_parameter(kernel.operand(i).type(), "x" + std::to_string(i));
-  const ir::Op* copy = ir::clone_op(kernel, function->body(), nullptr, map);
-  function->set_results(copy->results(), std::vector<ir::Attrs>(copy->results().size()));
-  module->set_stage(ir::Stage::Fused);
-  return module;
-}
-
 std::string without_asm(const std::string& text) {
   constexpr std::string_view kAsm = "asm(\"";
   std::string out;

@@ -14,9 +14,6 @@
 
 namespace mezzo::test {
 
-/// A planned kernel alone in a function `@f` whose parameters are its operands.
-std::unique_ptr<ir::Module> alone(const ir::Op& kernel);
-
 /// The text with every `asm("op %0, %1;" : "=r"(y) : "f"(x))` as `y = ptx_op(x)`.
 std::string without_asm(const std::string& text);
 

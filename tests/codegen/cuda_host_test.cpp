@@ -161,7 +161,7 @@ TEST_CASE("kernels of random exact graphs are what the interpreter computes, as 
           random_graph(static_cast<uint64_t>(seed), {.ops = GraphOps::Exact});
       compile_passes(*module, "sm_90", rounding);
       for (const ir::Op* kernel : kernels_of(*module))
-        if (codegen::can_emit_cuda(*kernel))
+        if (ir::family_of(*kernel) != ir::Family::Matmul)
           kernels.push_back(
               {fmt::format("{} {} @{}", rounding, seed, kernel->kernel_name()), alone(*kernel)});
     }

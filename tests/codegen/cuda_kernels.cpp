@@ -19,4 +19,17 @@ void compile_passes(ir::Module& module, const std::string& target, const std::st
   passes::run_pipeline(module, pipeline, options, context);
 }
 
+std::unique_ptr<ir::Module> alone(const ir::Op& kernel) {
+  auto module = std::make_unique<ir::Module>("alone");
+  ir::Function* function = module->add_function("f");
+  ir::ValueMap map;
+  for (int i = 0; i < kernel.num_operands(); ++i)
+    map[kernel.operand(i).def()] =
+        function->add_parameter(kernel.operand(i).type(), "x" + std::to_string(i));
+  const ir::Op* copy = ir::clone_op(kernel, function->body(), nullptr, map);
+  function->set_results(copy->results(), std::vector<ir::Attrs>(copy->results().size()));
+  module->set_stage(ir::Stage::Fused);
+  return module;
+}
+
 }  // namespace mezzo::test

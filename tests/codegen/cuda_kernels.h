@@ -27,6 +27,9 @@ inline void plan_for(ir::Module& module, const std::string& target) {
 void compile_passes(ir::Module& module, const std::string& target,
                     const std::string& rounding = "as-written");
 
+/// A planned kernel alone in a function `@f` whose parameters are its operands.
+std::unique_ptr<ir::Module> alone(const ir::Op& kernel);
+
 inline std::vector<const ir::Op*> kernels_of(const ir::Module& module) {
   std::vector<const ir::Op*> kernels;
   for (const auto& function : module.functions())

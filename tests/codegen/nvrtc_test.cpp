@@ -18,7 +18,6 @@
 #include <codegen/cuda_kernels.h>
 #include <codegen/cuda_listing.h>
 #include <cstdlib>
-#include <map>
 #include <set>
 
 namespace mezzo::test {
@@ -63,7 +62,6 @@ void add_kernels(const std::vector<CudaCase>& cases, const std::string& arch,
     const std::vector<const ir::Op*> found = kernels_of(*module);
     CHECK_FALSE(found.empty());
     for (const ir::Op* kernel : found) {
-      REQUIRE(codegen::can_emit_cuda(*kernel));
       for (const ir::Op& op : *kernel->body()) seen.insert(op.kind());
       kernels.push_back(
           emit_for_test(*kernel, arch, each.name, "k" + std::to_string(kernels.size())));
@@ -196,7 +194,6 @@ void check_family(RegionFamily family, const char* name) {
       std::unique_ptr<ir::Module> module = random_region(family, static_cast<uint64_t>(seed));
       plan_for(*module, arch);
       for (const ir::Op* kernel : kernels_of(*module)) {
-        if (!codegen::can_emit_cuda(*kernel)) continue;
         const double before = summary.milliseconds;
         check_compiled({emit_for_test(*kernel, arch, fmt::format("{} {}", name, seed), "k0")}, arch,
                        summary, true);
@@ -231,25 +228,18 @@ TEST_CASE("kernels of random graphs compile for both architectures without spill
   if (missing()) return;
   for (const char* arch : kArchitectures) {
     std::vector<CudaKernel> kernels;
-    std::map<std::string, int> others;
     for (int seed = 1; seed <= graphs_wanted(); ++seed) {
       std::unique_ptr<ir::Module> module = random_graph(static_cast<uint64_t>(seed));
       compile_passes(*module, arch);
       for (const ir::Op* kernel : kernels_of(*module))
-        if (codegen::can_emit_cuda(*kernel))
-          kernels.push_back(emit_for_test(*kernel, arch,
-                                          fmt::format("graph {} @{}", seed, kernel->kernel_name()),
-                                          "k" + std::to_string(kernels.size())));
-        else
-          ++others[ir::to_string(ir::family_of(*kernel))];
+        kernels.push_back(emit_for_test(*kernel, arch,
+                                        fmt::format("graph {} @{}", seed, kernel->kernel_name()),
+                                        "k" + std::to_string(kernels.size())));
     }
     CHECK(kernels.size() >= static_cast<size_t>(graphs_wanted()));
     ListingSummary summary;
     check_compiled(kernels, arch, summary);
     print_summary("random graphs", arch, summary);
-    for (const auto& [family, number] : others)
-      fmt::print("random graphs, {}: {} kernels of family {} are not emitted\n", arch, number,
-                 family);
   }
 }
 
