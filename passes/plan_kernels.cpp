@@ -119,6 +119,19 @@ Plan plan_optimizer(const Op& kernel, const Target& target) {
   return plan;
 }
 
+/// Rows that are long and few are cut, as far as the device has room for two blocks a
+/// multiprocessor and a thread keeps work that pays for the launches that add the slices.
+void slice_rows(Plan& plan, int64_t rows, int64_t columns, const Target& target) {
+  constexpr int64_t kLongRow = 16384, kThreads = 256, kFewestVectors = 4;
+  if (columns <= kLongRow || rows == 0 || rows >= target.multiprocessors) return;
+  const int64_t room = ceil_div(2 * target.multiprocessors, rows);
+  const int64_t slices = std::min(room, columns / (kThreads * plan.vector * kFewestVectors));
+  if (slices < 2) return;
+  plan.threads = kThreads;
+  plan.slices = slices;
+  plan.reason = "slices of a row, whose results a launch later adds";
+}
+
 Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
   std::span<const int64_t> dims = kind.space.dims();
   size_t kept = dims.size() - static_cast<size_t>(kind.reduced_axes);
@@ -131,11 +144,12 @@ Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
     plan.vector = cuda_vector(kernel);
     plan.grain = warp ? plan.threads / 32 : 1;
     plan.reason = warp ? "one warp a row" : "one block a row";
+    slice_rows(plan, rows, columns, target);
   } else {
     plan.vector = target.lanes(widest_bytes(kernel));
     plan.grain = std::max<int64_t>(1, kElementsPerTask / 4 / std::max<int64_t>(columns, 1));
   }
-  plan.tasks = ceil_div(rows, plan.grain);
+  plan.tasks = ceil_div(rows, plan.grain) * std::max<int64_t>(plan.slices, 1);
   return plan;
 }
 

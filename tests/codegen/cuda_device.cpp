@@ -6,52 +6,13 @@
 
 #include <algorithm>
 #include <codegen/cuda_kernels.h>
-#include <cstring>
-#include <stdexcept>
+#include <codegen/device_buffers.h>
 
 namespace mezzo::test {
 
 namespace {
 
 constexpr uint64_t kCapacity = uint64_t{1} << 30;
-
-/// Allocations of one run; freed at its end.
-class Buffers {
- public:
-  explicit Buffers(ptx::DeviceMemory& memory) : memory_(memory) {}
-  ~Buffers() {
-    for (ptx::Address address : addresses_) memory_.free(address);
-  }
-  Buffers(const Buffers&) = delete;
-  Buffers& operator=(const Buffers&) = delete;
-
-  ptx::Address add(int64_t bytes) {
-    const auto address = memory_.allocate(static_cast<uint64_t>(std::max<int64_t>(bytes, 1)));
-    if (!address) throw std::runtime_error("no device memory for a test");
-    addresses_.push_back(*address);
-    return *address;
-  }
-  std::span<std::byte> bytes(ptx::Address address, int64_t size) const {
-    return {memory_.host(address), static_cast<size_t>(size)};
-  }
-
- private:
-  ptx::DeviceMemory& memory_;
-  std::vector<ptx::Address> addresses_;
-};
-
-/// The parameter space of an entry that takes `values`, each of which fills at most 8 bytes.
-std::vector<std::byte> parameter_bytes(const ptx::Kernel& kernel,
-                                       const std::vector<uint64_t>& values) {
-  if (kernel.parameters().size() != values.size())
-    throw std::runtime_error(kernel.name() + " has other parameters than its source says");
-  std::vector<std::byte> bytes(kernel.parameter_bytes());
-  for (size_t i = 0; i < values.size(); ++i) {
-    const ptx::KernelParameter& parameter = kernel.parameters()[i];
-    std::memcpy(bytes.data() + parameter.offset, &values[i], parameter.bytes);
-  }
-  return bytes;
-}
 
 }  // namespace
 
@@ -70,35 +31,28 @@ DeviceProgram::DeviceProgram(std::vector<std::unique_ptr<ir::Module>> modules,
 }
 
 ir::RunResult DeviceProgram::run(size_t number, std::span<const ir::InterpreterTensor> inputs,
-                                 const ptx::Options& options,
-                                 std::vector<ptx::Counters>* counters) const {
+                                 const ptx::Options& options, std::vector<ptx::Counters>* counters,
+                                 std::span<const size_t> in_place) const {
   const ir::Op& kernel = *kernels_of(*modules_[number]).at(0);
   const codegen::CudaSource& source = sources_[number];
-  Buffers buffers(memory_);
+  DeviceBuffers buffers(memory_);
   std::vector<uint64_t> values;
-  for (const ir::InterpreterTensor& input : inputs) {
-    values.push_back(buffers.add(input.type.bytes()));
-    ir::to_bytes(input, buffers.bytes(values.back(), input.type.bytes()));
-  }
+  for (const ir::InterpreterTensor& input : inputs) values.push_back(buffers.add(input));
   const size_t first_result = values.size();
-  for (ir::Value result : kernel.results()) values.push_back(buffers.add(result.type().bytes()));
+  for (int r = 0; r < kernel.num_results(); ++r)
+    values.push_back(in_place.empty() ? buffers.add(kernel.result(r).type().bytes())
+                                      : values[in_place[static_cast<size_t>(r)]]);
   const std::vector<int64_t> numbers = ir::kernel_words(kernel);
   const size_t first_word = values.size();
-  for (size_t i = 0; i < numbers.size() + (source.checks_index ? 1 : 0); ++i) {
-    values.push_back(buffers.add(4));
-    std::ranges::fill(buffers.bytes(values.back(), 4), std::byte{0});
-  }
+  const uint32_t clear = 0;
+  for (size_t i = 0; i < numbers.size() + (source.checks_index ? 1 : 0); ++i)
+    values.push_back(buffers.add(std::span(&clear, 1)));
   for (const ir::Op* op : ir::kernel_slots(kernel))
     values.push_back(static_cast<uint64_t>(ir::slot_bits(*op)));
   if (source.workspace_bytes > 0) values.push_back(buffers.add(source.workspace_bytes));
   const size_t word_end = first_word + numbers.size();
   std::vector<uint64_t> arguments = values;
-  if (source.indirect) {
-    const auto bytes = static_cast<int64_t>(values.size() * sizeof(uint64_t));
-    const ptx::Address table = buffers.add(bytes);
-    std::memcpy(memory_.host(table), values.data(), static_cast<size_t>(bytes));
-    arguments = {table};
-  }
+  if (source.indirect) arguments = {buffers.add(std::span<const uint64_t>(values))};
   for (const codegen::CudaLaunch& launch : source.launches) {
     if (launch.blocks == 0) continue;
     const ptx::Kernel entry = loaded_->kernel(launch.entry);
@@ -108,11 +62,7 @@ ir::RunResult DeviceProgram::run(size_t number, std::span<const ir::InterpreterT
     if (counters) counters->push_back(std::move(counted));
   }
 
-  auto word = [&](size_t index) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, memory_.host(values[index]), sizeof bits);
-    return bits;
-  };
+  auto word = [&](size_t index) { return buffers.read<uint32_t>(values[index]); };
   ir::RunResult out;
   for (int r = 0; r < kernel.num_results(); ++r) {
     const ir::Type& type = kernel.result(r).type();

@@ -26,10 +26,12 @@ class DeviceProgram {
   const std::string& ptx() const { return ptx_; }
 
   /// Runs all launches of a kernel on fresh memory of any content. Throws ptx::Fault. `counters`
-  /// takes those of each launch, if `options` counts.
+  /// takes those of each launch, if `options` counts. `in_place`: for each result the operand in
+  /// whose place it is written; all or none.
   ir::RunResult run(size_t kernel, std::span<const ir::InterpreterTensor> inputs,
                     const ptx::Options& options = {},
-                    std::vector<ptx::Counters>* counters = nullptr) const;
+                    std::vector<ptx::Counters>* counters = nullptr,
+                    std::span<const size_t> in_place = {}) const;
 
  private:
   std::vector<std::unique_ptr<ir::Module>> modules_;
