@@ -189,6 +189,10 @@ uint32_t Decoder::output(const Operand& operand, uint32_t bytes) {
 
 uint32_t Decoder::predicate_input(size_t index, uint32_t& flip) {
   const Operand& from = operand(index);
+  if (from.kind == Operand::Kind::Integer) {
+    flip = from.bits != 0 ? 0 : kAllLanes;
+    return 0;  // the first predicate of a kernel is true
+  }
   if (from.kind != Operand::Kind::Predicate)
     error(fmt::format("'{}' is not a predicate", from.text));
   flip = from.negated ? kAllLanes : 0;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 
 namespace mezzo::test {
 
@@ -46,8 +47,14 @@ std::string mlp_step_text(int rows, int in, int hidden) {
   return text;
 }
 
+runtime::DeviceId test_device() {
+  const char* name = std::getenv("MEZZO_TEST_DEVICE");
+  return runtime::device_by_name(name && *name ? name : "cpu");
+}
+
 runtime::CompileOptions in_memory(runtime::CompileOptions options) {
   options.disk_cache = false;
+  options.device = test_device();
   return options;
 }
 
