@@ -34,7 +34,7 @@ TEST_CASE("variables make the profile") {
        "MEZZO_FAKE_MEMORY=1000000", "MEZZO_FAKE_OOM=7", "MEZZO_FAKE_INIT=803", "MEZZO_FAKE_POOLS=0",
        "MEZZO_FAKE_FAIL=cuLaunchKernel=701,cuMemAlloc=2", "MEZZO_FAKE_ORDER=round-robin",
        "MEZZO_FAKE_SEED=9", "MEZZO_FAKE_DIVERGENCE=hostile", "MEZZO_FAKE_MMA=exact",
-       "MEZZO_FAKE_THREADS=2", "MEZZO_FAKE_BUDGET=1000"});
+       "MEZZO_FAKE_THREADS=2", "MEZZO_FAKE_BUDGET=1000", "MEZZO_FAKE_REPORT=report.txt"});
   CHECK(profile.architecture.compute_capability == 121);
   CHECK(profile.driver == 12090);
   CHECK(profile.devices == 2);
@@ -50,6 +50,9 @@ TEST_CASE("variables make the profile") {
   CHECK(profile.options.mma == ptx::MmaMode::Exact);
   CHECK(profile.options.threads == 2);
   CHECK(profile.options.budget == 1000);
+  CHECK(profile.report == "report.txt");
+  CHECK(profile.options.count);
+  CHECK_FALSE(profile_of({}).options.count);
   CHECK(profile_of({}).architecture.compute_capability == 80);
 }
 
@@ -69,7 +72,7 @@ TEST_CASE("words that are not known are refused with those that are") {
         "unknown variable MEZZO_FAKE_CAPABILITY; known ones are MEZZO_FAKE_BUDGET, MEZZO_FAKE_CC, "
         "MEZZO_FAKE_DEVICES, MEZZO_FAKE_DIVERGENCE, MEZZO_FAKE_DRIVER, MEZZO_FAKE_FAIL, "
         "MEZZO_FAKE_INIT, MEZZO_FAKE_MEMORY, MEZZO_FAKE_MMA, MEZZO_FAKE_OOM, MEZZO_FAKE_ORDER, "
-        "MEZZO_FAKE_POOLS, MEZZO_FAKE_SEED, MEZZO_FAKE_THREADS");
+        "MEZZO_FAKE_POOLS, MEZZO_FAKE_REPORT, MEZZO_FAKE_SEED, MEZZO_FAKE_THREADS");
 }
 
 TEST_CASE("README.md lists every variable") {
@@ -83,7 +86,7 @@ TEST_CASE("README.md lists every variable") {
                   known.substr(at, end - at));
     at = end + 2;
   }
-  CHECK(variables == 14);
+  CHECK(variables == 15);
 }
 
 TEST_CASE("the newest PTX of a driver follows NVIDIA's table of releases") {
