@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <runtime/compiled.h>
 
+#include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/runtime/launch_text.h>
 #include <support/random_array.h>
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
 namespace mezzo::test {
@@ -49,7 +51,14 @@ std::string mlp_step_text(int rows, int in, int hidden) {
 
 runtime::DeviceId test_device() {
   const char* name = std::getenv("MEZZO_TEST_DEVICE");
-  return runtime::device_by_name(name && *name ? name : "cpu");
+  const runtime::DeviceId device = runtime::device_by_name(name && *name ? name : "cpu");
+  std::string reason;
+  if (device.kind == runtime::DeviceId::Kind::Cuda && !codegen::nvrtc_available(&reason)) {
+    fmt::print("skipped: {}: {}\n", runtime::to_string(device), reason);
+    std::fflush(stdout);
+    std::_Exit(77);  // the whole test: ctest knows this code
+  }
+  return device;
 }
 
 runtime::CompileOptions in_memory(runtime::CompileOptions options) {
