@@ -41,7 +41,7 @@ void SharedMemory::resize(uint32_t bytes, uint32_t unit_log2, uint32_t warps, bo
 }
 
 void SharedMemory::reset() {
-  std::memset(bytes_.data(), 0xFF, bytes_.size());
+  std::fill(bytes_.begin(), bytes_.end(), std::byte{0xFF});
   std::fill(cells_.begin(), cells_.end(), Cell{});
   many_.clear();
   std::fill(many_at_.begin(), many_at_.end(), 0u);
