@@ -249,7 +249,8 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   Clock::time_point binding = Clock::now();
   const RunLog log{debug.launch, debug.numerics};
   auto executable =
-      cuda ? make_cuda_executable(std::move(module), planned, stored, std::move(gpu), log)
+      cuda ? make_cuda_executable(std::move(module), planned, stored, std::move(gpu), log,
+                                  options.disk_cache)
            : make_cpu_executable(std::move(module), planned, stored, std::move(pool), log);
   out.timings.push_back({"executable", milliseconds_since(binding)});
   out.milliseconds = milliseconds_since(start);

@@ -8,8 +8,8 @@
 #include <mezzo/ir/verdict.h>
 #include <mezzo/runtime/aligned_buffer.h>
 #include <mezzo/runtime/binding.h>
-#include <mezzo/runtime/finite_scan.h>
 #include <mezzo/runtime/cpu_kernels.h>
+#include <mezzo/runtime/finite_scan.h>
 #include <mezzo/runtime/launch_text.h>
 #include <mezzo/runtime/log.h>
 #include <mezzo/runtime/numerics_text.h>
@@ -306,10 +306,11 @@ RunStatus CpuExecutable::run(std::span<void* const> parameters, std::span<void* 
 
 }  // namespace
 
-std::unique_ptr<Executable> make_cpu_executable(
-    std::unique_ptr<ir::Module> module, const ir::Function& function,
-    std::span<const StoredKernel> kernels, std::shared_ptr<ThreadPool> pool,
-    const RunLog& log) {
+std::unique_ptr<Executable> make_cpu_executable(std::unique_ptr<ir::Module> module,
+                                                const ir::Function& function,
+                                                std::span<const StoredKernel> kernels,
+                                                std::shared_ptr<ThreadPool> pool,
+                                                const RunLog& log) {
   std::vector<std::shared_ptr<const LoadedCpuKernel>> loaded;
   for (const StoredKernel& each : kernels)
     loaded.push_back(std::static_pointer_cast<const LoadedCpuKernel>(each.kernel));

@@ -38,13 +38,13 @@ class CudaExecutable final : public Executable {
  public:
   CudaExecutable(std::unique_ptr<ir::Module> module, const ir::Function& function,
                  std::span<const StoredKernel> kernels, std::shared_ptr<CudaContext> context,
-                 const RunLog& log)
+                 const RunLog& log, bool disk)
       : module_(std::move(module)),
         function_(function),
         plan_(RunPlan::from(function)),
         context_(std::move(context)),
         log_(log) {
-    prepare(kernels);
+    prepare(kernels, disk);
   }
 
   const ir::Module& module() const override { return *module_; }
@@ -66,7 +66,7 @@ class CudaExecutable final : public Executable {
     std::vector<const void*> pointers;  // what a launch takes
   };
 
-  void prepare(std::span<const StoredKernel> kernels);
+  void prepare(std::span<const StoredKernel> kernels, bool disk);
   DeviceBuffer allocate(int64_t bytes, const std::string& what) {
     return context_->allocate(static_cast<size_t>(bytes),
                               fmt::format("{} of @{}", what, function_.name()));
@@ -119,7 +119,7 @@ class CudaExecutable final : public Executable {
   std::optional<CudaGraph> graph_;
 };
 
-void CudaExecutable::prepare(std::span<const StoredKernel> kernels) {
+void CudaExecutable::prepare(std::span<const StoredKernel> kernels, bool disk) {
   arena_ = context_->allocate(static_cast<size_t>(plan_.arena_bytes),
                               activations_text(function_, plan_));
   words_ = allocate((plan_.words + 1) * static_cast<int64_t>(sizeof(uint32_t)), "flag words");
@@ -165,7 +165,7 @@ void CudaExecutable::prepare(std::span<const StoredKernel> kernels) {
     bound_.push_back(std::move(each));
   }
   MEZZO_CHECK(bound_.size() == kernels.size(), "more kernels than kernel ops");
-  step_ = CudaStep::make(context_, function_, plan_);
+  step_ = CudaStep::make(context_, function_, plan_, disk);
 }
 
 DevicePointer CudaExecutable::address(int buffer) const {
@@ -410,9 +410,9 @@ std::unique_ptr<Executable> make_cuda_executable(std::unique_ptr<ir::Module> mod
                                                  const ir::Function& function,
                                                  std::span<const StoredKernel> kernels,
                                                  std::shared_ptr<CudaContext> context,
-                                                 const RunLog& log) {
+                                                 const RunLog& log, bool disk) {
   return std::make_unique<CudaExecutable>(std::move(module), function, kernels, std::move(context),
-                                          log);
+                                          log, disk);
 }
 
 }  // namespace mezzo::runtime

@@ -14,11 +14,11 @@ class CudaContext;
 struct StoredKernel;
 
 /// Of a planned function of `module`; `kernels` are those of its kernel ops, in order, from the
-/// CudaBackend of that context.
+/// CudaBackend of that context. `disk`: helpers may come from the cache on disk too.
 std::unique_ptr<Executable> make_cuda_executable(std::unique_ptr<ir::Module> module,
                                                  const ir::Function& function,
                                                  std::span<const StoredKernel> kernels,
                                                  std::shared_ptr<CudaContext> context,
-                                                 const RunLog& log);
+                                                 const RunLog& log, bool disk);
 
 }  // namespace mezzo::runtime

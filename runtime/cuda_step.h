@@ -29,9 +29,11 @@ class CudaStep {
   /// Puts an `all_finite` or a `verdict` of the plan on the stream.
   virtual void launch(const RunStep& step) const = 0;
 
-  /// Null where the plan has neither. `function` and `plan` stay alive.
+  /// Null where the plan has neither. `function` and `plan` stay alive. `disk`: the code may come
+  /// from the cache on disk, and is stored there.
   static std::unique_ptr<CudaStep> make(const std::shared_ptr<CudaContext>& context,
-                                        const ir::Function& function, const RunPlan& plan);
+                                        const ir::Function& function, const RunPlan& plan,
+                                        bool disk);
 };
 
 }  // namespace mezzo::runtime

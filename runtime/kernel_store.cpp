@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -31,10 +32,17 @@ Process& process() {
   return *instance;
 }
 
-/// Code is loaded on one device.
-std::string alive_key(const std::string& key, const KernelBackend& backend) {
-  return key + "@" + backend.device();
-}
+/// What is looked for, and how it is made where it is not found.
+struct Request {
+  std::string key, device;
+  std::function<KernelImage()> compile;
+  std::function<std::shared_ptr<LoadedKernel>(const KernelImage&)> load;
+  /// What the binary is, for who looks into the folder.
+  std::function<std::string(const KernelImage&)> manifest;
+
+  /// Code is loaded on one device.
+  std::string alive_key() const { return key + "@" + device; }
+};
 
 std::shared_ptr<const LoadedKernel> find_alive(const std::string& key) {
   Process& here = process();
@@ -48,10 +56,10 @@ std::shared_ptr<const LoadedKernel> find_alive(const std::string& key) {
 
 /// The kernel that all users of the key share: the first one wins.
 std::shared_ptr<const LoadedKernel> share(std::shared_ptr<const LoadedKernel> kernel,
-                                          const KernelBackend& backend) {
+                                          const Request& request) {
   Process& here = process();
   std::lock_guard lock(here.mutex);
-  std::weak_ptr<const LoadedKernel>& entry = here.alive[alive_key(kernel->key, backend)];
+  std::weak_ptr<const LoadedKernel>& entry = here.alive[request.alive_key()];
   if (std::shared_ptr<const LoadedKernel> earlier = entry.lock()) return earlier;
   entry = kernel;
   return kernel;
@@ -82,7 +90,6 @@ class Names {
   std::map<const ir::Function*, std::unique_ptr<ir::ValueNames>> names_;
 };
 
-/// What the binary is, for who looks into the folder.
 std::string manifest(const ir::Op& kernel, const KeyContext& context, const KernelImage& image,
                      Names& names) {
   std::string out = fmt::format("kernel of family {}\n", to_string(ir::family_of(kernel)));
@@ -98,23 +105,21 @@ std::string manifest(const ir::Op& kernel, const KeyContext& context, const Kern
   return out + "\n" + ir::print(kernel, names.of(kernel)) + "\n";
 }
 
-std::shared_ptr<const LoadedKernel> load(const std::string& key, const KernelImage& image,
-                                         const ir::Op& kernel, const KernelBackend& backend) {
-  std::shared_ptr<LoadedKernel> loaded = backend.load(image, kernel);
-  loaded->key = key;
+std::shared_ptr<const LoadedKernel> load(const Request& request, const KernelImage& image) {
+  std::shared_ptr<LoadedKernel> loaded = request.load(image);
+  loaded->key = request.key;
   loaded->workspace_bytes = image.workspace_bytes;
   for (const KernelImage::Launch& launch : image.launches) loaded->tasks.push_back(launch.tasks);
-  return share(std::move(loaded), backend);
+  return share(std::move(loaded), request);
 }
 
 /// Null, with the reason, where the disk has no such kernel or one that cannot be loaded.
-std::shared_ptr<const LoadedKernel> load_stored(const ir::Op& kernel, const std::string& key,
-                                                const KernelBackend& backend, DiskCache& cache,
+std::shared_ptr<const LoadedKernel> load_stored(const Request& request, DiskCache& cache,
                                                 std::string& miss_reason) {
-  auto bytes = cache.find(key, &miss_reason);
+  auto bytes = cache.find(request.key, &miss_reason);
   if (!bytes) return nullptr;
   try {
-    if (auto image = read_image(*bytes)) return load(key, *image, kernel, backend);
+    if (auto image = read_image(*bytes)) return load(request, *image);
     miss_reason = "the entry is not a kernel";
   } catch (const DeviceError& error) {
     // The first line says it; advice is of no use where it is compiled anew.
@@ -122,28 +127,42 @@ std::shared_ptr<const LoadedKernel> load_stored(const ir::Op& kernel, const std:
     miss_reason = fmt::format("the entry cannot be loaded: {}", text.substr(0, text.find('\n')));
   }
   log_warning(
-      fmt::format("kernel cache: entry {}: {}; it is compiled anew", key, miss_reason));
+      fmt::format("kernel cache: entry {}: {}; it is compiled anew", request.key, miss_reason));
   return nullptr;
 }
 
-StoredKernel find_or_compile(const ir::Op& kernel, const std::string& key,
-                             const KeyContext& context, const KernelBackend& backend,
-                             DiskCache* cache, Names& names) {
-  if (auto alive = find_alive(alive_key(key, backend))) return {alive, KernelSource::Memory, ""};
+StoredKernel find_or_compile(const Request& request, DiskCache* cache) {
+  if (auto alive = find_alive(request.alive_key())) return {alive, KernelSource::Memory, ""};
   StoredKernel out;
   out.miss_reason = cache ? "" : "the disk cache is off";
   if (cache)
-    if (auto stored = load_stored(kernel, key, backend, *cache, out.miss_reason))
+    if (auto stored = load_stored(request, *cache, out.miss_reason))
       return {stored, KernelSource::Disk, ""};
-  const KernelImage image = backend.compile(
-      kernel, fmt::format("{}_{}", to_string(ir::family_of(kernel)), key.substr(0, 12)));
-  if (cache) cache->store(key, write_image(image), manifest(kernel, context, image, names));
-  out.kernel = load(key, image, kernel, backend);
+  const KernelImage image = request.compile();
+  if (cache) cache->store(request.key, write_image(image), request.manifest(image));
+  out.kernel = load(request, image);
   out.source = KernelSource::Compiled;
   return out;
 }
 
+Request request_of(const ir::Op& kernel, const std::string& key, const KeyContext& context,
+                   const KernelBackend& backend, Names& names) {
+  const std::string symbol =
+      fmt::format("{}_{}", to_string(ir::family_of(kernel)), key.substr(0, 12));
+  return {key, backend.device(),
+          [&kernel, &backend, symbol] { return backend.compile(kernel, symbol); },
+          [&](const KernelImage& image) { return backend.load(image, kernel); },
+          [&](const KernelImage& image) { return manifest(kernel, context, image, names); }};
+}
+
 }  // namespace
+
+StoredKernel load_helper(const HelperCode& helper, const std::string& device,
+                         const StoreOptions& options) {
+  const Request request{helper.key, device, helper.compile, helper.load,
+                        [&](const KernelImage&) { return helper.description; }};
+  return find_or_compile(request, options.disk ? disk_cache().get() : nullptr);
+}
 
 std::vector<StoredKernel> load_kernels(std::span<const ir::Op* const> kernels,
                                        const KeyContext& context, const KernelBackend& backend,
@@ -162,8 +181,8 @@ std::vector<StoredKernel> load_kernels(std::span<const ir::Op* const> kernels,
   auto work = [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       size_t place = unique[static_cast<size_t>(i)];
-      loaded[static_cast<size_t>(i)] =
-          find_or_compile(*kernels[place], keys[place], context, backend, cache.get(), names);
+      loaded[static_cast<size_t>(i)] = find_or_compile(
+          request_of(*kernels[place], keys[place], context, backend, names), cache.get());
     }
   };
   if (options.pool)

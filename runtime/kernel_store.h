@@ -8,6 +8,7 @@
 #include <mezzo/runtime/kernel_image.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,6 +55,18 @@ struct StoreOptions {
   /// Compiles missing kernels in parallel.
   ThreadPool* pool = nullptr;
 };
+
+/// Code that is no kernel op of a program: what a device needs for all of them.
+struct HelperCode {
+  std::string key;          // 32 hexadecimal digits
+  std::string description;  // for who looks into the cache's folder
+  std::function<KernelImage()> compile;
+  std::function<std::shared_ptr<LoadedKernel>(const KernelImage& image)> load;
+};
+
+/// From the same places as a kernel; `device` as in KernelBackend.
+StoredKernel load_helper(const HelperCode& helper, const std::string& device,
+                         const StoreOptions& options);
 
 /// One entry for each kernel op, equal kernels sharing one. Throws what the code generator throws.
 std::vector<StoredKernel> load_kernels(std::span<const ir::Op* const> kernels,

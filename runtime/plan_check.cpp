@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/runtime/plan_check.h>
 
+#include <mezzo/codegen/cuda/reduction_text.h>
+#include <mezzo/ir/cuda_matmul_plan.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/matmul_plan.h>
 #include <mezzo/ir/plan.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 namespace mezzo::runtime {
@@ -16,6 +20,8 @@ namespace {
 /// Far above what `plan-kernels` chooses; code and memory grow with these, and no product of two
 /// overflows.
 constexpr int64_t kMostTile = 256, kMostBlock = int64_t{1} << 24, kMostSlices = 16;
+/// Sums of more terms lose bits.
+constexpr int64_t kMostRowsOfThread = codegen::kTermsPerAccumulator;
 
 std::string unfit_product(const ir::Op& kernel, const ir::Target& target) {
   const ir::MatmulSpec spec = ir::matmul_spec(kernel);
@@ -56,7 +62,48 @@ std::string unfit_product(const ir::Op& kernel, const ir::Target& target) {
   return "";
 }
 
+/// Blocks of columns, and how many rows one thread adds.
+std::string unfit_cuda_columns(const ir::Op& kernel, const ir::Plan& plan) {
+  const ir::KernelSpace space = ir::kernel_space(kernel);
+  const auto dims = space.space.dims();
+  int64_t rows = 1, columns = 1;
+  for (size_t i = 0; i < dims.size(); ++i)
+    (i < static_cast<size_t>(space.reduced) ? rows : columns) *= dims[i];
+  const int64_t width = plan.grain / plan.vector;
+  if (width == 0 || plan.grain % plan.vector != 0 || plan.threads % width != 0)
+    return fmt::format("'grain' {} does not divide into vectors of {} for {} threads", plan.grain,
+                       plan.vector, plan.threads);
+  if (columns % plan.vector != 0)
+    return fmt::format("'vector' {} does not divide {} columns", plan.vector, columns);
+  const int64_t height = plan.threads / width, slabs = std::max<int64_t>(plan.slices, 1);
+  if (slabs > kMostBlock || (rows + slabs * height - 1) / (slabs * height) > kMostRowsOfThread)
+    return fmt::format("'slices' {} leaves a thread more than {} of {} rows", slabs,
+                       kMostRowsOfThread, rows);
+  return "";
+}
+
+std::string unfit_cuda(const ir::Op& kernel, const ir::Target& target) {
+  if (ir::family_of(kernel) == ir::Family::Matmul) {
+    const ir::CudaMatmul product = ir::cuda_matmul(kernel, target);
+    return product.empty() ? "" : ir::unfit_blocking(product, target);
+  }
+  const ir::Plan plan = ir::Plan::from(kernel.plan());
+  constexpr int64_t kWarp = 32, kMostThreads = 1024, kMostVector = 16;
+  if (plan.threads < kWarp || plan.threads > kMostThreads || plan.threads % kWarp != 0)
+    return fmt::format("'threads' must be a multiple of {} up to {}, not {}", kWarp, kMostThreads,
+                       plan.threads);
+  if (plan.vector < 1 || plan.vector > kMostVector)
+    return fmt::format("'vector' must lie in [1, {}], not {}", kMostVector, plan.vector);
+  if (ir::family_of(kernel) == ir::Family::Columns) return unfit_cuda_columns(kernel, plan);
+  if (ir::family_of(kernel) == ir::Family::Optimizer &&
+      (plan.grain < 1 || plan.grain % (plan.threads * plan.vector) != 0))
+    return fmt::format("'grain' {} is no multiple of {} threads with vectors of {}", plan.grain,
+                       plan.threads, plan.vector);
+  return "";
+}
+
 std::string unfit(const ir::Op& kernel, const ir::Target& target) {
+  if (target.kind == ir::Target::Kind::Cuda) return unfit_cuda(kernel, target);
   if (ir::family_of(kernel) == ir::Family::Matmul) return unfit_product(kernel, target);
   const ir::Plan plan = ir::Plan::from(kernel.plan());
   // A vector of one lane is no vector for LLVM; long ones are unrolled into registers.
@@ -77,9 +124,11 @@ void check_plans(const ir::Function& function, const ir::Target& target) {
     if (what.empty()) continue;
     throw UserError(
         op.location(),
-        fmt::format("kernel @{} of @{}: plan: {}; the target is '{}' with vectors of "
-                    "{} bytes",
-                    op.kernel_name(), function.name(), what, target.name, target.vector_bytes),
+        fmt::format("kernel @{} of @{}: plan: {}; the target is '{}'{}", op.kernel_name(),
+                    function.name(), what, target.name,
+                    target.kind == ir::Target::Kind::Cuda
+                        ? ""
+                        : fmt::format(" with vectors of {} bytes", target.vector_bytes)),
         "plan it again: `mezzo opt` from an earlier stage, --target=native");
   }
 }

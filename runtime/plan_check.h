@@ -8,7 +8,7 @@
 namespace mezzo::runtime {
 
 /// Throws UserError naming the first kernel of `function` (planned, verified) whose plan does not
-/// fit its shapes or the vectors of `target`, a processor.
+/// fit its shapes, the vectors of a processor or the blocks of a GPU.
 void check_plans(const ir::Function& function, const ir::Target& target);
 
 }  // namespace mezzo::runtime

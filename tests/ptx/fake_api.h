@@ -101,8 +101,14 @@ MEZZO_FAKE_FUNCTIONS(X)
 extern "C" MEZZO_FAKE_EXPORT const char* mezzo_fake_last_fault();
 
 /// How often an entry point was called, by its name without version (`cuLaunchKernel`), or one of
-/// `kernel runs` (those of graphs too), `graph launches`, `synchronising calls` (whatever may make
+/// `kernel runs` (those of graphs too), `graph launches`, `graph launches after a pause` (the host
+/// had waited for the graph before), `graphs run`, `synchronising calls` (whatever may make
 /// the host wait), `synchronising calls since graph launch`, `bytes to device`, `bytes to host`,
 /// `bytes on device`. 0 for what never happened.
 extern "C" MEZZO_FAKE_EXPORT uint64_t mezzo_fake_count(const char* what);
 extern "C" MEZZO_FAKE_EXPORT void mezzo_fake_reset_counts();
+
+/// Kernels run from now on as the environment says: MEZZO_FAKE_ORDER, _SEED, _DIVERGENCE, _MMA,
+/// _THREADS and _BUDGET are read again. Work that is still queued runs so too. Throws
+/// std::invalid_argument as reading a profile does.
+extern "C" MEZZO_FAKE_EXPORT void mezzo_fake_reread_options();

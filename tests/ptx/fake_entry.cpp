@@ -115,3 +115,9 @@ void mezzo_fake_reset_counts() {
   const std::lock_guard lock(state.mutex);
   state.counts.clear();
 }
+
+void mezzo_fake_reread_options() {
+  mezzo::fakecuda::Driver& state = mezzo::fakecuda::driver();
+  const std::lock_guard lock(state.mutex);
+  state.profile.options = mezzo::fakecuda::read_profile(environ).options;
+}

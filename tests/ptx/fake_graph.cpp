@@ -240,10 +240,14 @@ Result cuGraphLaunch(GraphExec exec, Stream stream) {
       explain("cuGraphLaunch", "graphs within graphs are not supported");
       return StreamCaptureUnsupported;
     }
+    auto& counts = fakecuda::driver().counts;
+    if (counts["graphs run"] == counts["graph launches"]) count("graph launches after a pause");
     count("graph launches");
-    fakecuda::driver().counts["synchronising calls since graph launch"] = 0;
-    return enqueue(context, stream,
-                   [&context, nodes = exec->nodes] { run_nodes(context, *nodes); });
+    counts["synchronising calls since graph launch"] = 0;
+    return enqueue(context, stream, [&context, nodes = exec->nodes] {
+      count("graphs run");
+      run_nodes(context, *nodes);
+    });
   });
 }
 
