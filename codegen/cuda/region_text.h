@@ -145,6 +145,8 @@ class RegionText {
   Text load_kept(ir::Value parameter);
   Text pad(const ir::Op& op, const TextCoordinates& at);
   Text random(const ir::Op& op, const TextCoordinates& at);
+  Text random_groups(const ir::Op& op, Level level, const std::string& element,
+                     const std::string& state, bool tail);
   Text check_index(const ir::Op& op, const Text& value);
   Text compute(const ir::Op& op, const std::vector<Text>& operands, Level level);
   Text compute_integer(const ir::Op& op, const std::vector<Text>& operands, Level level);
