@@ -84,6 +84,13 @@ class RegionText {
   Text eval(ir::Value value, const TextCoordinates& at);
   /// The value of an op wherever it is asked for, rounded to its element type and flagged.
   void preset(ir::Value value, const Text& computed);
+  /// The value wherever it is asked for.
+  void stand_in(ir::Value value, const Text& text) { presets_[value.def()] = text; }
+  /// The row-major index of coordinates as text; the pointer to a parameter of the region.
+  std::string place(const ir::Shape& shape, const TextCoordinates& at) {
+    return index_text(linear(shape, at));
+  }
+  std::string pointer(ir::Value parameter) const { return named_after("p_", parameter); }
   /// Every one-element value of the region, once a thread.
   void eval_scalars();
   /// All coordinates 0.
