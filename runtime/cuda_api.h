@@ -87,8 +87,6 @@ enum FunctionAttribute : int {
 };
 
 enum JitOption : int {
-  JitInfoLogBuffer = 3,
-  JitInfoLogBufferBytes = 4,
   JitErrorLogBuffer = 5,
   JitErrorLogBufferBytes = 6,
 };
@@ -173,7 +171,6 @@ static_assert(sizeof(PoolProperties) == 88);
   X(cuStreamCreate, , (Stream * stream, unsigned flags))                                          \
   X(cuStreamDestroy, _v2, (Stream stream))                                                        \
   X(cuStreamSynchronize, , (Stream stream))                                                       \
-  X(cuStreamWaitEvent, , (Stream stream, Event event, unsigned flags))                            \
   X(cuEventCreate, , (Event * event, unsigned flags))                                             \
   X(cuEventDestroy, _v2, (Event event))                                                           \
   X(cuEventRecord, , (Event event, Stream stream))                                                \

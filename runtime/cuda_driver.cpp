@@ -73,6 +73,7 @@ Opened open_library(void* handle, const char* name) {
 #define X(function, suffix, parameters) binder.bind(driver.function, #function, #suffix);
   MEZZO_CUDA_FUNCTIONS(X)
 #undef X
+  if (driver.cuGetErrorName) set_cuda_error_names(driver.cuGetErrorName);
   // An old driver lacks functions, and so its version is looked at before them.
   if (driver.cuInit && driver.cuDriverGetVersion) {
     const cuda::Result code = driver.cuInit(0);

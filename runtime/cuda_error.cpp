@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 namespace mezzo::runtime {
 
 namespace {
@@ -109,6 +111,13 @@ constexpr Meaning kMeanings[] = {
      "reboot"},
 };
 
+using ErrorNames = cuda::Result (*)(cuda::Result, const char**);
+
+std::atomic<ErrorNames>& driver_names() {
+  static std::atomic<ErrorNames> names = nullptr;
+  return names;
+}
+
 const Meaning* find(cuda::Result code) {
   for (const Meaning& meaning : kMeanings)
     if (meaning.code == code) return &meaning;
@@ -118,9 +127,17 @@ const Meaning* find(cuda::Result code) {
 }  // namespace
 
 std::string cuda_code_text(cuda::Result code) {
-  const Meaning* known = find(code);
-  return fmt::format("{} ({})", known ? known->name : "unknown error", static_cast<int>(code));
+  const char* name = "unknown error";
+  if (const Meaning* known = find(code)) {
+    name = known->name;
+  } else if (const ErrorNames names = driver_names().load()) {
+    const char* told = nullptr;  // which stays null where the driver does not know it either
+    if (names(code, &told) == cuda::Success && told) name = told;
+  }
+  return fmt::format("{} ({})", name, static_cast<int>(code));
 }
+
+void set_cuda_error_names(ErrorNames names) { driver_names() = names; }
 
 std::string_view cuda_advice(cuda::Result code) {
   const Meaning* known = find(code);

@@ -9,8 +9,12 @@
 
 namespace mezzo::runtime {
 
-/// `CUDA_ERROR_NO_DEVICE (100)`.
+/// `CUDA_ERROR_NO_DEVICE (100)`. The name of a code that this table lacks is the driver's own, if
+/// one has been opened.
 std::string cuda_code_text(cuda::Result code);
+
+/// Where cuda_code_text asks for names from now on: an opened driver's cuGetErrorName.
+void set_cuda_error_names(cuda::Result (*names)(cuda::Result, const char**));
 
 /// `CALL failed: NAME (CODE): what it means` and a line `note: what to do` where there is advice.
 /// `details`, if given, replaces the table's meaning.

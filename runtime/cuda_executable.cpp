@@ -345,7 +345,9 @@ RunStatus CudaExecutable::run(std::span<void* const> parameters, std::span<void*
     in.emplace_back(type).bytes() = bytes_at(parameters[i], type);
   }
   for (ir::Value value : function_.results()) out.emplace_back(value.type());
-  for (size_t i = 0; i < out.size(); ++i) out_pointers.push_back(results[i] ? &out[i] : nullptr);
+  // A result without elements may have no memory.
+  for (size_t i = 0; i < out.size(); ++i)
+    out_pointers.push_back(results[i] || out[i].type.bytes() == 0 ? &out[i] : nullptr);
   const std::vector<Binding> bound(in.begin(), in.end());
   RunStatus status;
   status.index_out_of_range = run(bound, out_pointers);

@@ -2,14 +2,14 @@
 // The table of opcodes, and what the functions of all groups need.
 #include "decoder.h"
 
+#include "half.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <unordered_map>
-
-#include "half.h"
 
 namespace mezzo::ptx::detail {
 
@@ -112,23 +112,46 @@ Type Decoder::take_type() {
 }
 
 void Decoder::take_cache_modifiers() {
-  static constexpr std::string_view kCache[] = {
-      "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc",
-      "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
-      "L1::no_allocate", "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::64B",
-      "L2::128B", "L2::256B"};
+  static constexpr std::string_view kCache[] = {"ca",
+                                                "cg",
+                                                "cs",
+                                                "lu",
+                                                "cv",
+                                                "wb",
+                                                "wt",
+                                                "nc",
+                                                "L1::evict_normal",
+                                                "L1::evict_unchanged",
+                                                "L1::evict_first",
+                                                "L1::evict_last",
+                                                "L1::no_allocate",
+                                                "L2::evict_normal",
+                                                "L2::evict_first",
+                                                "L2::evict_last",
+                                                "L2::evict_unchanged",
+                                                "L2::64B",
+                                                "L2::128B",
+                                                "L2::256B"};
   for (const std::string_view modifier : kCache) take(modifier);
 }
 
+void Decoder::take_cache_policy() {
+  if (!take("L2::cache_hint")) return;
+  if (statement_.operands.empty()) error("a cache policy expected");
+  input(statement_.operands.back(), kB64);
+  has_policy_ = true;
+}
+
 void Decoder::finish() {
-  if (!modifiers_.empty()) error(fmt::format("the modifier '.{}' is not known here", modifiers_[0]));
+  if (!modifiers_.empty())
+    error(fmt::format("the modifier '.{}' is not known here", modifiers_[0]));
 }
 
 void Decoder::expect_operands(size_t least, size_t most) {
   if (count() >= least && count() <= most) return;
-  error(least == most ? fmt::format("{} operands where {} are expected", count(), least)
-                      : fmt::format("{} operands where {} to {} are expected", count(), least,
-                                    most));
+  error(least == most
+            ? fmt::format("{} operands where {} are expected", count(), least)
+            : fmt::format("{} operands where {} to {} are expected", count(), least, most));
 }
 
 uint32_t Decoder::input(const Operand& operand, Type type) {
@@ -141,8 +164,8 @@ uint32_t Decoder::input(const Operand& operand, Type type) {
     case Operand::Kind::Register:
     case Operand::Kind::Special:
       if (operand.bytes != type.bytes)
-        error(fmt::format("'{}' has {} bits where {} are expected", operand.text,
-                          8 * operand.bytes, 8 * type.bytes));
+        error(fmt::format("'{}' has {} bits where {} are expected", operand.text, 8 * operand.bytes,
+                          8 * type.bytes));
       if (operand.kind == Operand::Kind::Special) {
         if (operand.special == Special::Clock || operand.special == Special::Clock64)
           error("a clock can only be moved");
@@ -166,6 +189,10 @@ uint32_t Decoder::output(const Operand& operand, uint32_t bytes) {
 
 uint32_t Decoder::predicate_input(size_t index, uint32_t& flip) {
   const Operand& from = operand(index);
+  if (from.kind == Operand::Kind::Integer) {
+    flip = from.bits != 0 ? 0 : kAllLanes;
+    return 0;  // the first predicate of a kernel is true
+  }
   if (from.kind != Operand::Kind::Predicate)
     error(fmt::format("'{}' is not a predicate", from.text));
   flip = from.negated ? kAllLanes : 0;
@@ -195,8 +222,8 @@ Space Decoder::address(const Operand& operand, uint32_t& at, uint8_t& bytes,
   switch (base.kind) {
     case Operand::Kind::Register:
       if (base.bytes != 4 && base.bytes != 8)
-        error(fmt::format("'{}' has {} bits and cannot hold an address", base.text,
-                          8 * base.bytes));
+        error(
+            fmt::format("'{}' has {} bits and cannot hold an address", base.text, 8 * base.bytes));
       at = base.at;
       bytes = base.bytes;
       return Space::Generic;

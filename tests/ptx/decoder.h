@@ -27,11 +27,14 @@ class Decoder {
   Type peek_type() const;
   /// The leading `.L1::evict_last`, `.nc`, `.ca` and the like, which change nothing here.
   void take_cache_modifiers();
+  /// `.L2::cache_hint` says that the last operand is a policy, which changes nothing here either;
+  /// with it there is one operand more than what expect_operands is told.
+  void take_cache_policy();
   /// The rest must be empty.
   void finish();
 
   // Operands.
-  size_t count() const { return statement_.operands.size(); }
+  size_t count() const { return statement_.operands.size() - (has_policy_ ? 1 : 0); }
   void expect_operands(size_t least, size_t most);
   void expect_operands(size_t exactly) { expect_operands(exactly, exactly); }
   const Operand& operand(size_t index) const { return statement_.operands[index]; }
@@ -65,6 +68,7 @@ class Decoder {
   const Statement& statement_;
   std::string_view name_;
   std::vector<std::string_view> modifiers_;
+  bool has_policy_ = false;
 };
 
 struct Opcode {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs of the fake driver: recorded from streams, made node by node, wrong ones.
-#include <ptx/driver_support.h>
-
 #include <cstring>
+#include <ptx/driver_support.h>
 #include <string>
 #include <thread>
 
@@ -125,6 +124,28 @@ PROCESS_CASE("a recording that is left open or broken makes no graph") {
   CHECK(fake().cuStreamBeginCapture_v2(first, CaptureThreadLocal) == Success);
   CHECK(fake().cuStreamWaitEvent(first, event, 0) == StreamCaptureInvalidated);
   CHECK(fake().cuStreamEndCapture(first, &graph) == StreamCaptureInvalidated);
+}
+
+PROCESS_CASE("a recording ends with the stream that it began on") {
+  const FakeContext context;
+  const Stream first = context.stream(0), second = context.stream();
+  const Event event = context.event();
+  Graph graph = nullptr;
+  CHECK(fake().cuStreamBeginCapture_v2(first, CaptureGlobal) == Success);
+  CHECK(fake().cuEventRecord(event, first) == Success);
+  CHECK(fake().cuStreamWaitEvent(second, event, 0) == Success);
+  CHECK(fake().cuStreamDestroy_v2(first) == Success);
+  CHECK(fake().cuStreamEndCapture(second, &graph) == IllegalState);
+  CHECK(fake().cuStreamSynchronize(second) == Success);
+  const DevicePointer a = context.allocate(64);  // nothing is recorded any more
+  CHECK(fake().cuMemsetD8Async(a, 1, 64, nullptr) == Success);
+  // One that joined leaves a broken one behind.
+  const Stream third = context.stream(), fourth = context.stream();
+  CHECK(fake().cuStreamBeginCapture_v2(third, CaptureThreadLocal) == Success);
+  CHECK(fake().cuEventRecord(event, third) == Success);
+  CHECK(fake().cuStreamWaitEvent(fourth, event, 0) == Success);
+  CHECK(fake().cuStreamDestroy_v2(fourth) == Success);
+  CHECK(fake().cuStreamEndCapture(third, &graph) == StreamCaptureInvalidated);
 }
 
 /// Node by node: fill `a` with 1.0, then `sum = a + a`, copied to the host.

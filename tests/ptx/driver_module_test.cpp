@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fake driver by its own interface: images for this and other devices, limits of launches,
 // faults of kernels.
-#include <ptx/driver_support.h>
-
 #include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/runtime/cuda_image.h>
 #include <support/skip.h>
+#include <support/temp_dir.h>
 
+#include <fstream>
+#include <iterator>
+#include <ptx/driver_support.h>
 #include <string>
 
 namespace mezzo::test {
@@ -70,8 +72,8 @@ PROCESS_CASE("a cubin runs on its architecture and on later ones of the same maj
   for (const int architecture : {75, 90, 100}) {
     const Loaded loaded = load(cubin_with(architecture, 8, kKernels));
     CHECK(loaded.code == NoBinaryForGpu);
-    CHECK(loaded.log == "the cubin is for sm_" + std::to_string(architecture) +
-                            ", the device is sm_89");
+    CHECK(loaded.log ==
+          "the cubin is for sm_" + std::to_string(architecture) + ", the device is sm_89");
   }
   // Code for one architecture alone does not run on later ones.
   const std::string exact = replaced(kKernels, ".target sm_75", ".target sm_86a");
@@ -82,8 +84,7 @@ PROCESS_CASE("a cubin of CUDA 13 does not load on a driver of CUDA 12", "MEZZO_F
   const FakeContext context;
   const Loaded loaded = load(cubin_with(80, 8, kKernels));
   CHECK(loaded.code == InvalidImage);
-  CHECK(loaded.log ==
-        "a cubin of ABI version 8 needs a driver of CUDA 13.0, this one is of 12.8");
+  CHECK(loaded.log == "a cubin of ABI version 8 needs a driver of CUDA 13.0, this one is of 12.8");
   CHECK(load(cubin_with(80, 7, kKernels)).code == Success);
 }
 
@@ -199,6 +200,32 @@ PROCESS_CASE("launches beyond the limits are refused at once", "MEZZO_FAKE_CC=75
   CHECK(fake().cuFuncSetAttribute(poke, FunctionMaxDynamicSharedBytes, 64 << 10) == Success);
   CHECK(launch(1, 1, 1, 64 << 10) == Success);
   CHECK(launch(1, 1, 1, (64 << 10) + 1) == InvalidValue);
+}
+
+/// A warp's 32 numbers fill 4 sectors; of an array that starts in the middle of one, 5 are touched.
+TEST_CASE("a report tells how well accesses coalesce") {
+  constexpr const char* kName = "a report tells how well accesses coalesce";
+  const TempDir folder;
+  const std::string file = folder / "report.txt";
+  if (in_own_process(kName, {"MEZZO_FAKE_REPORT=" + file})) {
+    const FakeContext context;
+    const Function add = context.kernel(kKernels, "add");
+    const DevicePointer a = context.allocate(1024), b = context.allocate(1024);
+    for (int turn = 0; turn < 2; ++turn)
+      CHECK(launch_add(add, a, b + 16, a, 64, nullptr) == Success);
+    CHECK(fake().cuCtxSynchronize() == Success);
+    return;
+  }
+  std::ifstream in(file);
+  const std::string report{std::istreambuf_iterator<char>(in), {}};
+  CHECK(report ==
+        "kernel add: launches 2, warp instructions 120, barriers 0\n"
+        "  line 31 `ld.global.f32 %f1, [%rd5];`: 4 times, lanes 32.0 of 32, sectors 16 of 16 (1.00 "
+        "times)\n"
+        "  line 32 `ld.global.f32 %f2, [%rd6];`: 4 times, lanes 32.0 of 32, sectors 20 of 16 (1.25 "
+        "times)\n"
+        "  line 34 `st.global.f32 [%rd7], %f3;`: 4 times, lanes 32.0 of 32, sectors 16 of 16 (1.00 "
+        "times)\n");
 }
 
 PROCESS_CASE("a store outside of all memory is sticky, with the line of PTX") {

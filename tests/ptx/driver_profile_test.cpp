@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the fake driver pretends to be, by its variables, and what it says of wrong ones.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <ptx/driver_support.h>
 #include <ptx/fake_profile.h>
-
 #include <stdexcept>
 #include <string>
 
@@ -29,10 +31,10 @@ std::string refusal_of(const char* entry) {
 TEST_CASE("variables make the profile") {
   const fakecuda::Profile profile = profile_of(
       {"HOME=/", "MEZZO_FAKE_CC=121", "MEZZO_FAKE_DRIVER=12090", "MEZZO_FAKE_DEVICES=2",
-       "MEZZO_FAKE_MEMORY=1000000", "MEZZO_FAKE_OOM=7", "MEZZO_FAKE_INIT=803",
-       "MEZZO_FAKE_POOLS=0", "MEZZO_FAKE_FAIL=cuLaunchKernel=701,cuMemAlloc=2",
-       "MEZZO_FAKE_ORDER=round-robin", "MEZZO_FAKE_SEED=9", "MEZZO_FAKE_DIVERGENCE=hostile",
-       "MEZZO_FAKE_MMA=exact", "MEZZO_FAKE_THREADS=2", "MEZZO_FAKE_BUDGET=1000"});
+       "MEZZO_FAKE_MEMORY=1000000", "MEZZO_FAKE_OOM=7", "MEZZO_FAKE_INIT=803", "MEZZO_FAKE_POOLS=0",
+       "MEZZO_FAKE_FAIL=cuLaunchKernel=701,cuMemAlloc=2", "MEZZO_FAKE_ORDER=round-robin",
+       "MEZZO_FAKE_SEED=9", "MEZZO_FAKE_DIVERGENCE=hostile", "MEZZO_FAKE_MMA=exact",
+       "MEZZO_FAKE_THREADS=2", "MEZZO_FAKE_BUDGET=1000", "MEZZO_FAKE_REPORT=report.txt"});
   CHECK(profile.architecture.compute_capability == 121);
   CHECK(profile.driver == 12090);
   CHECK(profile.devices == 2);
@@ -48,6 +50,9 @@ TEST_CASE("variables make the profile") {
   CHECK(profile.options.mma == ptx::MmaMode::Exact);
   CHECK(profile.options.threads == 2);
   CHECK(profile.options.budget == 1000);
+  CHECK(profile.report == "report.txt");
+  CHECK(profile.options.count);
+  CHECK_FALSE(profile_of({}).options.count);
   CHECK(profile_of({}).architecture.compute_capability == 80);
 }
 
@@ -67,7 +72,21 @@ TEST_CASE("words that are not known are refused with those that are") {
         "unknown variable MEZZO_FAKE_CAPABILITY; known ones are MEZZO_FAKE_BUDGET, MEZZO_FAKE_CC, "
         "MEZZO_FAKE_DEVICES, MEZZO_FAKE_DIVERGENCE, MEZZO_FAKE_DRIVER, MEZZO_FAKE_FAIL, "
         "MEZZO_FAKE_INIT, MEZZO_FAKE_MEMORY, MEZZO_FAKE_MMA, MEZZO_FAKE_OOM, MEZZO_FAKE_ORDER, "
-        "MEZZO_FAKE_POOLS, MEZZO_FAKE_SEED, MEZZO_FAKE_THREADS");
+        "MEZZO_FAKE_POOLS, MEZZO_FAKE_REPORT, MEZZO_FAKE_SEED, MEZZO_FAKE_THREADS");
+}
+
+TEST_CASE("README.md lists every variable") {
+  std::ifstream in("tests/ptx/README.md");
+  const std::string readme{std::istreambuf_iterator<char>(in), {}};
+  const std::string known = refusal_of("MEZZO_FAKE_NOTHING");
+  int variables = 0;
+  for (size_t at = known.find("known ones are ") + 15; at < known.size(); ++variables) {
+    const size_t end = std::min(known.find(", ", at), known.size());
+    CHECK_MESSAGE(readme.find("| `" + known.substr(at, end - at) + "` |") != std::string::npos,
+                  known.substr(at, end - at));
+    at = end + 2;
+  }
+  CHECK(variables == 15);
 }
 
 TEST_CASE("the newest PTX of a driver follows NVIDIA's table of releases") {

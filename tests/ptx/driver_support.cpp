@@ -14,6 +14,7 @@
 #include <iterator>
 #include <map>
 #include <spawn.h>
+#include <sstream>
 #include <stdexcept>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,8 +95,10 @@ bool in_own_process(const char* name, std::initializer_list<std::string> environ
       run_self({"test", "--test-case=" + filter}, environment_with(environment), file);
   std::ifstream in(file);
   const std::string output{std::istreambuf_iterator<char>(in), {}};
-  if (const size_t skipped = output.find("skipped: "); skipped != std::string::npos)
-    std::cout << output.substr(skipped, output.find('\n', skipped) + 1 - skipped) << std::flush;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("skipped: ") || line.starts_with("measured: "))
+      std::cout << line << std::endl;
   CHECK_MESSAGE(status == 0, output);
   // A filter that matches nothing would pass everything.
   CHECK_MESSAGE(output.find(kRan) != std::string::npos, output);
@@ -118,6 +121,7 @@ const Fake& fake() {
     bind(fake->last_fault, "mezzo_fake_last_fault");
     bind(fake->count, "mezzo_fake_count");
     bind(fake->reset_counts, "mezzo_fake_reset_counts");
+    bind(fake->reread_options, "mezzo_fake_reread_options");
     return fake;
   }();
   return *result;

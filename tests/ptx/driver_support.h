@@ -19,8 +19,9 @@ std::string fake_library();
 std::string stub_nvrtc();
 
 /// True in a process that runs this case alone, with the variables given (`NAME=VALUE`; `NAME`
-/// alone is unset). Elsewhere starts that process and fails the case if it failed.
-/// MEZZO_CUDA_LIBRARY is the fake driver unless it is given.
+/// alone is unset). Elsewhere starts that process and fails the case if it failed; of what it
+/// prints lines that begin with `skipped: ` or `measured: ` are passed on. MEZZO_CUDA_LIBRARY is
+/// the fake driver unless it is given.
 bool in_own_process(const char* name, std::initializer_list<std::string> environment);
 
 // Drivers are opened once a process and faults end their use of the device.
@@ -42,6 +43,7 @@ struct Fake {
   const char* (*last_fault)() = nullptr;
   uint64_t (*count)(const char*) = nullptr;
   void (*reset_counts)() = nullptr;
+  void (*reread_options)() = nullptr;
 };
 const Fake& fake();
 

@@ -71,6 +71,7 @@ struct Uuid {
   X(cuMemsetD32Async, , (DevicePointer to, unsigned value, size_t count, Stream stream))          \
   X(cuModuleLoadData, , (Module * module, const void* image))                                     \
   X(cuModuleGetGlobal, _v2, (DevicePointer * address, size_t* bytes, Module module, const char*)) \
+  X(cuStreamWaitEvent, , (Stream stream, Event event, unsigned flags))                            \
   X(cuStreamQuery, , (Stream stream))                                                             \
   X(cuGraphCreate, , (Graph * graph, unsigned flags))                                             \
   X(cuGraphAddKernelNode, _v2,                                                                    \

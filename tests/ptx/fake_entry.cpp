@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <unistd.h>
 
@@ -52,6 +53,19 @@ void disown(ContextObject& context, const void* handle) {
 
 namespace detail {
 
+namespace {
+
+/// At the end of the process.
+void write_report() {
+  const Driver& state = driver();
+  std::FILE* file = std::fopen(state.profile.report.c_str(), "w");
+  if (!file || std::fputs(state.report.text().c_str(), file) < 0)
+    explain("report", "cannot write " + state.profile.report);
+  if (file) std::fclose(file);
+}
+
+}  // namespace
+
 Result enter(std::string_view call, bool initialized) {
   Driver& state = driver();
   count(call);
@@ -59,6 +73,7 @@ Result enter(std::string_view call, bool initialized) {
     state.profile_read = true;
     try {
       state.profile = read_profile(environ);
+      if (!state.profile.report.empty()) std::atexit(write_report);
     } catch (const std::invalid_argument& error) {
       state.profile_error = error.what();
       explain("profile", state.profile_error);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <ptx/fake_objects.h>
 #include <ptx/fake_profile.h>
+#include <ptx/fake_report.h>
 #include <set>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ struct Driver {
   size_t refused_bytes = 0;              // of the request that MEZZO_FAKE_OOM refused
   std::map<std::string, uint64_t, std::less<>> counts;
   std::string last_fault;
+  Report report;
 };
 Driver& driver();
 

@@ -88,8 +88,10 @@ void run_kernel(FunctionObject& function, const LaunchRequest& request,
   }
   count("kernel runs");
   try {
-    function.kernel.launch(context.memory, request.grid, request.block, request.shared_bytes,
-                           parameters, fakecuda::driver().profile.options);
+    const ptx::Options& options = fakecuda::driver().profile.options;
+    const ptx::Counters counters = function.kernel.launch(
+        context.memory, request.grid, request.block, request.shared_bytes, parameters, options);
+    if (options.count) fakecuda::driver().report.add(counters);
   } catch (const ptx::Fault& error) {
     fault(context, code_of(error.kind), error.what());
   }

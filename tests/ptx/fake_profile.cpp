@@ -99,6 +99,11 @@ Profile read_profile(const char* const* environment) {
       {"INIT", [&](Value n, Value v) { profile.init = small(n, v, 0, 999); }},
       {"POOLS", [&](Value n, Value v) { profile.pools = number(n, v, 0, 1) != 0; }},
       {"FAIL", [&](Value n, Value v) { profile.failing = failing(n, v); }},
+      {"REPORT",
+       [&](Value, Value v) {
+         profile.report = v;
+         profile.options.count = !v.empty();
+       }},
       {"ORDER",
        [&](Value n, Value v) {
          profile.options.order =

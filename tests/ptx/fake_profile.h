@@ -28,6 +28,7 @@ struct Profile {
   int init = 0;                         // MEZZO_FAKE_INIT, what cuInit returns
   bool pools = true;                    // MEZZO_FAKE_POOLS=0: a device without memory pools
   std::map<std::string, int> failing;   // MEZZO_FAKE_FAIL=cuLaunchKernel=701,...
+  std::string report;                   // MEZZO_FAKE_REPORT, a file for Report; "": none
   ptx::Options options;  // MEZZO_FAKE_ORDER, _SEED, _DIVERGENCE, _MMA, _THREADS, _BUDGET
 };
 

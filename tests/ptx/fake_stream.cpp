@@ -28,6 +28,17 @@ void order_against_legacy(ContextObject& context, StreamObject& stream) {
   }
 }
 
+/// A recording goes with the stream that it began on, and breaks where another one is gone.
+void leave_recording(ContextObject& context, StreamObject& stream) {
+  const std::shared_ptr<Capture> capture = stream.capture;
+  if (!capture) return;
+  capture->invalid = true;
+  if (capture->origin != &stream) return;
+  for (StreamObject* member : context.streams)
+    if (member->capture == capture) member->capture = nullptr;
+  driver().captures.erase(capture);
+}
+
 Result put(ContextObject& context, Stream handle, Work work) {
   StreamObject* stream = find_stream(context, handle);
   if (!stream) return InvalidHandle;
@@ -114,7 +125,7 @@ Result cuStreamCreate(Stream* stream, unsigned flags) {
 Result cuStreamDestroy_v2(Stream stream) {
   return with_context("cuStreamDestroy", [&](ContextObject& context) {
     if (!is_live(context, stream)) return InvalidHandle;
-    if (stream->capture) stream->capture->invalid = true;
+    leave_recording(context, *stream);
     drain(*stream);
     context.streams.erase(stream);
     disown(context, stream);

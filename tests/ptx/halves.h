@@ -18,6 +18,8 @@ void decode_half_ex2(Decoder& d);
 void decode_half_tanh(Decoder& d);
 
 /// f16, bf16 or a pair of them.
-inline bool is_half(Type type) { return type.is_float() && (type.bytes == 2 || type.parts == 2); }
+inline bool is_half(Type type) {
+  return type.is_float() && (type.bytes == 2 || (type.bytes == 4 && type.parts == 2));
+}
 
 }  // namespace mezzo::ptx::detail

@@ -31,7 +31,7 @@ enum class FaultKind : uint8_t {
   SharedRace,       // two threads, one of them writing, without a barrier between
   GlobalRace,       // two blocks write to one address different bytes
   DivergedBarrier,  // a barrier or a warp-synchronous instruction that not all lanes reach
-  Uninitialized,    // reads shared memory, a `cp.async` target or a register nobody has written
+  Uninitialized,    // reads shared memory nobody has written, a `cp.async` target nobody waited for
   LaunchLimits,     // threads, registers, shared memory beyond the architecture's limits
   Trap,             // `trap`
   Stuck,            // no warp can go on, or the instruction budget is used up

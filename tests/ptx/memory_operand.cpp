@@ -12,13 +12,13 @@ MemoryMode take_memory_mode(Decoder& d) {
   mode.fence = order >= 2;
   d.take_one_of({"cta", "cluster", "gpu", "sys"});
   d.take("mmio");
-  const int space =
-      d.take_one_of({"global", "const", "shared", "shared::cta", "local", "param"});
+  const int space = d.take_one_of({"global", "const", "shared", "shared::cta", "local", "param"});
   constexpr Space kSpaces[] = {Space::Global, Space::Global, Space::Shared,
                                Space::Shared, Space::Local,  Space::Parameter};
   if (space >= 0) mode.space = kSpaces[space];
   d.take("entry");
   d.take_cache_modifiers();
+  d.take_cache_policy();
   return mode;
 }
 
@@ -43,12 +43,21 @@ void note_width(Decoder& d, const MemoryMode& mode, uint32_t bytes) {
 SpaceMasks sort_lanes(Space space, Mask lanes, Addresses& at) {
   SpaceMasks result;
   switch (space) {
-    case Space::Global: result.global = lanes; return result;
-    case Space::Shared: result.shared = lanes; return result;
+    case Space::Global:
+      result.global = lanes;
+      return result;
+    case Space::Shared:
+      result.shared = lanes;
+      return result;
     case Space::Local:
-    case Space::Call: result.local = lanes; return result;
-    case Space::Parameter: result.parameter = lanes; return result;
-    case Space::Generic: break;
+    case Space::Call:
+      result.local = lanes;
+      return result;
+    case Space::Parameter:
+      result.parameter = lanes;
+      return result;
+    case Space::Generic:
+      break;
   }
   for_lanes(lanes, [&](int lane) {
     uint64_t& address = at.of[lane];

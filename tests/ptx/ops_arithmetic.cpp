@@ -53,6 +53,14 @@ struct Sqrt {
     return canonical(std::sqrt(a));
   }
 };
+/// Three operands, of which those that are numbers count.
+template <class F>
+struct OfThree {
+  template <class T>
+  static T apply(T a, T b, T c) {
+    return F::apply(F::apply(a, b), c);
+  }
+};
 /// Of an operand that is not a number the other one is taken; -0 is below +0.
 template <bool kMax, bool kNan, bool kAbs = false>
 struct Extreme {
@@ -113,7 +121,7 @@ Options take_options(Decoder& d, bool rounding_needed) {
   result.ftz = d.take("ftz");
   result.sat = d.take("sat");
   result.type = d.take_type();
-  if (result.ftz && result.type != kF32) d.error_modifiers();
+  if (result.ftz && result.type != kF32 && result.type != kF32x2) d.error_modifiers();
   if (result.sat && result.type != kF32) d.error_modifiers();
   return result;
 }
@@ -157,6 +165,39 @@ void operands(Decoder& d, Type type, size_t count, Execute execute) {
   d.emit(execute);
 }
 
+/// f32x2: a register is 64 floats in a row.
+template <class F, int kRounding, class... A>
+void pair_lanes(Warp& warp, const Instruction& instruction, Mask mask) {
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    const auto from =
+        std::make_tuple(static_cast<const float*>(warp.lanes<float>(instruction.op[I + 1]))...);
+    alignas(64) float result[2 * kLanes];
+    std::fesetround(kRounding);
+    asm volatile("" ::: "memory");
+    for (int i = 0; i < 2 * kLanes; ++i) result[i] = F::apply(std::get<I>(from)[i]...);
+    asm volatile("" ::: "memory");
+    std::fesetround(FE_TONEAREST);
+    float* const to = warp.lanes<float>(instruction.op[0]);
+    for (int i = 0; i < 2 * kLanes; ++i) to[i] = mask >> (i / 2) & 1 ? result[i] : to[i];
+  }(std::index_sequence_for<A...>{});
+}
+
+template <class F, class... A>
+Execute pick_pair(int rounding) {
+  static constexpr Execute kTable[] = {
+      pair_lanes<F, kHostModes[0], A...>, pair_lanes<F, kHostModes[1], A...>,
+      pair_lanes<F, kHostModes[2], A...>, pair_lanes<F, kHostModes[3], A...>};
+  return kTable[rounding];
+}
+
+template <class F, class... A>
+void decode_pair(Decoder& d, bool rounding_needed) {
+  const Options options = take_options(d, rounding_needed);
+  operands(d, options.type, sizeof...(A),
+           options.ftz ? pick_pair<Flushed<F>, A...>(options.rounding)
+                       : pick_pair<F, A...>(options.rounding));
+}
+
 template <class F, int kOperands>
 void decode_float(Decoder& d, bool rounding_needed = false) {
   const Options options = take_options(d, rounding_needed);
@@ -168,11 +209,13 @@ void decode_sum(Decoder& d) {
   const Type type = d.peek_type();
   if (!type.is_float()) return kInteger(d);
   if (is_half(type)) return kHalf(d);
+  if (type == kF32x2) return decode_pair<F, float, float>(d, false);
   decode_float<F, 2>(d);
 }
 
 void decode_fma(Decoder& d) {
   if (is_half(d.peek_type())) return decode_half_fma(d);
+  if (d.peek_type() == kF32x2) return decode_pair<Fma, float, float, float>(d, true);
   decode_float<Fma, 3>(d, true);
 }
 
@@ -204,6 +247,9 @@ void decode_extreme(Decoder& d) {
   if (absolute)
     return nan ? decode_float<Extreme<kMax, true, true>, 2>(d)
                : decode_float<Extreme<kMax, false, true>, 2>(d);
+  if (d.count() == 4)
+    return nan ? decode_float<OfThree<Extreme<kMax, true>>, 3>(d)
+               : decode_float<OfThree<Extreme<kMax, false>>, 3>(d);
   nan ? decode_float<Extreme<kMax, true>, 2>(d) : decode_float<Extreme<kMax, false>, 2>(d);
 }
 
@@ -236,23 +282,20 @@ void test_lanes(Warp& warp, const Instruction& instruction, Mask mask) {
 
 template <class T>
 Execute pick_test(int test) {
-  static constexpr Execute kTests[] = {test_lanes<0, T>, test_lanes<1, T>,
-                                       test_lanes<2, T>, test_lanes<3, T>,
-                                       test_lanes<4, T>, test_lanes<5, T>};
+  static constexpr Execute kTests[] = {test_lanes<0, T>, test_lanes<1, T>, test_lanes<2, T>,
+                                       test_lanes<3, T>, test_lanes<4, T>, test_lanes<5, T>};
   return test < 0 ? nullptr : kTests[test];
 }
 
 void decode_testp(Decoder& d) {
-  const int test = d.take_one_of({"finite", "infinite", "number", "notanumber", "normal",
-                                  "subnormal"});
+  const int test =
+      d.take_one_of({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
   const Type type = d.take_type();
   d.expect_operands(2);
   d.finish();
   d.instruction.op[1] = d.input(1, type);
   d.instruction.op[0] = d.predicate_output(d.operand(0));
-  d.emit(type == kF32   ? pick_test<float>(test)
-         : type == kF64 ? pick_test<double>(test)
-                        : nullptr);
+  d.emit(type == kF32 ? pick_test<float>(test) : type == kF64 ? pick_test<double>(test) : nullptr);
 }
 
 constexpr Opcode kTable[] = {

@@ -146,11 +146,10 @@ void decode_copy(Decoder& d) {
   if (!small && !d.take("cg")) d.error_modifiers();
   if (!d.take("shared") && !d.take("shared::cta")) d.error_modifiers();
   if (!d.take("global")) d.error_modifiers();
-  const bool policy = d.take("L2::cache_hint");
   d.take_cache_modifiers();
+  d.take_cache_policy();
   d.finish();
-  const size_t hints = policy ? 1 : 0;
-  d.expect_operands(3 + hints, 4 + hints);
+  d.expect_operands(3, 4);
   Instruction& to = d.instruction;
   uint8_t target_bytes = 0;
   int64_t displacement = 0;
@@ -166,13 +165,12 @@ void decode_copy(Decoder& d) {
   if (bytes != 16 && (!small || (bytes != 4 && bytes != 8)))
     d.error(fmt::format("a copy of {} bytes", bytes));
   to.count = static_cast<uint8_t>(bytes);
-  if (d.count() == 4 + hints) {
+  if (d.count() == 4) {
     if (d.operand(3).kind == Operand::Kind::Predicate)
       to.op[3] = d.predicate_input(3, to.flip);
     else
       to.op[2] = d.input(3, kU32);
   }
-  if (policy) d.input(d.count() - 1, kB64);
   d.builder().note_shared_width(static_cast<uint32_t>(bytes));
   d.emit(begin_copies);
 }

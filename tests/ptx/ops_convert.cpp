@@ -226,6 +226,56 @@ struct ToInt {
   }
 };
 
+template <Round kRound, bool kFtz, bool kSat>
+struct F32ToF32 {
+  static float apply(float value) {
+    value = kFtz ? flush(value) : value;
+    if constexpr (kRound == Round::Int) value = std::nearbyint(value);
+    if constexpr (kRound == Round::IntZero) value = std::trunc(value);
+    if constexpr (kRound == Round::IntDown) value = std::floor(value);
+    if constexpr (kRound == Round::IntUp) value = std::ceil(value);
+    return kSat ? saturate(value) : canonical(value);
+  }
+};
+/// To 11 bits of significand, ties away from zero or to even, or cut.
+template <Round kRound>
+struct ToTf32 {
+  static uint32_t apply(float value) {
+    const uint32_t bits = std::bit_cast<uint32_t>(value);
+    if ((bits & 0x7F800000u) == 0x7F800000u) return value != value ? kNanF32 : bits;
+    const uint32_t up = kRound == Round::None      ? 0x1000u
+                        : kRound == Round::Nearest ? 0xFFFu + (bits >> 13 & 1)
+                                                   : 0u;
+    return (bits + up) & 0xFFFFE000u;
+  }
+};
+
+template <Round kRound>
+Execute f32_loop(bool ftz, bool sat) {
+  if (ftz)
+    return sat ? unary<F32ToF32<kRound, true, true>, float>
+               : unary<F32ToF32<kRound, true, false>, float>;
+  return sat ? unary<F32ToF32<kRound, false, true>, float>
+             : unary<F32ToF32<kRound, false, false>, float>;
+}
+
+Execute f32_loop(const Plan& plan) {
+  switch (plan.round) {
+    case Round::None:
+      return f32_loop<Round::None>(plan.ftz, plan.sat);
+    case Round::Int:
+      return f32_loop<Round::Int>(plan.ftz, plan.sat);
+    case Round::IntZero:
+      return f32_loop<Round::IntZero>(plan.ftz, plan.sat);
+    case Round::IntDown:
+      return f32_loop<Round::IntDown>(plan.ftz, plan.sat);
+    case Round::IntUp:
+      return f32_loop<Round::IntUp>(plan.ftz, plan.sat);
+    default:
+      return nullptr;
+  }
+}
+
 template <class D>
 Execute integer_loop(Type from) {
   return pick_integer(from, [](auto s) -> Execute { return apply_lanes<Cast<D>, D, decltype(s)>; });
@@ -250,6 +300,7 @@ Execute to_int_loop(Round round) {
 /// Nothing where the pair has no loop.
 Execute loop_for(const Plan& plan) {
   const Type to = plan.to, from = plan.from;
+  if (to == kF32 && from == kF32 && !plan.relu && !plan.finite) return f32_loop(plan);
   if (plan.ftz || plan.sat || plan.relu || plan.finite) return nullptr;
   if (plan.to_register != to.bytes || plan.from_register != from.bytes) return nullptr;
   const bool nearest = plan.round == Round::Nearest, plain = plan.round == Round::None;
@@ -322,7 +373,22 @@ uint8_t register_bytes(Decoder& d, size_t index, Type type) {
   return std::max<uint8_t>(type.bytes, 2);
 }
 
+/// The result is f32 bits in a register of 32 bits.
+void decode_to_tf32(Decoder& d) {
+  const int round = d.take_one_of({"rna", "rn", "rz"});
+  if (round < 0 || d.take_type() != kF32) d.error_modifiers();
+  d.expect_operands(2);
+  d.finish();
+  d.instruction.op[1] = d.input(1, kF32);
+  d.instruction.op[0] = d.output(0, 4);
+  static constexpr Execute kRounds[] = {apply_lanes<ToTf32<Round::None>, uint32_t, float>,
+                                        apply_lanes<ToTf32<Round::Nearest>, uint32_t, float>,
+                                        apply_lanes<ToTf32<Round::Zero>, uint32_t, float>};
+  d.emit(kRounds[round]);
+}
+
 void decode_cvt(Decoder& d) {
+  if (d.take("tf32")) return decode_to_tf32(d);
   Plan plan;
   const int round = d.take_one_of({"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi"});
   plan.round = static_cast<Round>(round + 1);

@@ -130,6 +130,25 @@ struct Sad {
   }
 };
 
+/// Sums of products of bytes, or of halves of `a` with bytes of `b`, whose upper two may be meant.
+template <class A, class B>
+struct Dot4 {
+  static uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
+    for (int i = 0; i < 4; ++i)
+      c += static_cast<uint32_t>(static_cast<A>(a >> (8 * i)) * static_cast<B>(b >> (8 * i)));
+    return c;
+  }
+};
+template <class A, class B, bool kHigh>
+struct Dot2 {
+  static uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
+    for (int i = 0; i < 2; ++i)
+      c += static_cast<uint32_t>(static_cast<A>(a >> (16 * i)) *
+                                 static_cast<B>(b >> (8 * i + (kHigh ? 16 : 0))));
+    return c;
+  }
+};
+
 // ---- decoding ----
 
 void two_operands(Decoder& d, Type type, Execute execute) {
@@ -196,7 +215,8 @@ void carry_lanes(Warp& warp, const Instruction& instruction, Mask mask) {
 
 template <bool kSubtract, class T>
 Execute pick_carry(bool in, bool out) {
-  if (in) return out ? carry_lanes<kSubtract, true, true, T> : carry_lanes<kSubtract, true, false, T>;
+  if (in)
+    return out ? carry_lanes<kSubtract, true, true, T> : carry_lanes<kSubtract, true, false, T>;
   return carry_lanes<kSubtract, false, true, T>;
 }
 
@@ -220,8 +240,7 @@ void mad_carry_lanes(Warp& warp, const Instruction& instruction, Mask mask) {
   const Mask in = kIn ? warp.predicate(instruction.target) : 0;
   Mask out = 0;
   for_lanes(mask, [&](int lane) {
-    const T product =
-        kHigh ? MulHigh::apply(a[lane], b[lane]) : MulLow::apply(a[lane], b[lane]);
+    const T product = kHigh ? MulHigh::apply(a[lane], b[lane]) : MulLow::apply(a[lane], b[lane]);
     using U = Wrap<T>;
     const Double<U> sum = Double<U>(U(product)) + U(c[lane]) + (kIn ? in >> lane & 1 : 0);
     to[lane] = static_cast<T>(sum);
@@ -247,8 +266,7 @@ void decode_mad_carry(Decoder& d, bool in) {
   const Type type = d.take_type();
   d.instruction.target = d.builder().carry();
   three_operands(d, type, type,
-                 high ? pick_mad_carry<true>(type, in, out)
-                      : pick_mad_carry<false>(type, in, out));
+                 high ? pick_mad_carry<true>(type, in, out) : pick_mad_carry<false>(type, in, out));
 }
 
 template <bool kSubtract>
@@ -264,9 +282,8 @@ void decode_sum(Decoder& d) {
   const bool clamped = d.take("sat");
   const Type type = d.take_type();
   if (clamped)
-    return two_operands(d, type,
-                        type == Type{Kind::Signed, 4} ? binary<Clamped<kSubtract>, int32_t>
-                                                      : nullptr);
+    return two_operands(
+        d, type, type == Type{Kind::Signed, 4} ? binary<Clamped<kSubtract>, int32_t> : nullptr);
   using F = std::conditional_t<kSubtract, Sub, Add>;
   two_operands(d, type, pick_binary<F>(type));
 }
@@ -281,9 +298,9 @@ void decode_integer_mul(Decoder& d) {
   const Type type = d.take_type();
   if (part == 2)
     return wide_operands(d, type, pick_narrow_integer(type, [](auto t) -> Execute {
-      using T = decltype(t);
-      return apply_lanes<MulWide<T>, Double<T>, T, T>;
-    }));
+                           using T = decltype(t);
+                           return apply_lanes<MulWide<T>, Double<T>, T, T>;
+                         }));
   two_operands(d, type,
                part == 0   ? pick_binary<MulLow>(type)
                : part == 1 ? pick_binary<MulHigh>(type)
@@ -296,18 +313,18 @@ void decode_integer_mad(Decoder& d) {
     if (!high && !d.take("lo")) d.error_modifiers();
     const Type type = d.take_type();
     d.instruction.target = d.builder().carry();
-    return three_operands(d, type, type,
-                          high ? pick_mad_carry<true>(type, false, true)
-                               : pick_mad_carry<false>(type, false, true));
+    return three_operands(
+        d, type, type,
+        high ? pick_mad_carry<true>(type, false, true) : pick_mad_carry<false>(type, false, true));
   }
   const int part = d.take_one_of({"lo", "hi", "wide"});
   const Type type = d.take_type();
   if (part == 2) {
     const Type wide{type.kind, static_cast<uint8_t>(2 * type.bytes)};
     return three_operands(d, type, wide, pick_narrow_integer(type, [](auto t) -> Execute {
-      using T = decltype(t);
-      return apply_lanes<MadWide<T>, Double<T>, T, T, Double<T>>;
-    }));
+                            using T = decltype(t);
+                            return apply_lanes<MadWide<T>, Double<T>, T, T, Double<T>>;
+                          }));
   }
   three_operands(d, type, type,
                  part == 0   ? pick_ternary<MadLow>(type)
@@ -346,10 +363,41 @@ void decode_sad(Decoder& d) {
   three_operands(d, type, type, pick_ternary<Sad>(type));
 }
 
+/// The types of the parts come as those of a and b.
+template <bool kFour>
+void decode_dot(Decoder& d) {
+  const int half = kFour ? 0 : d.take_one_of({"lo", "hi"});
+  if (half < 0) d.error_modifiers();
+  const Type b = d.take_type(), a = d.take_type();
+  const auto is_word = [](Type type) {
+    return type.bytes == 4 && (type.kind == Kind::Unsigned || type.kind == Kind::Signed);
+  };
+  if (!is_word(a) || !is_word(b)) d.error_modifiers();
+  const auto pick = [&](auto signed_a, auto unsigned_a) -> Execute {
+    using S = decltype(signed_a);
+    using U = decltype(unsigned_a);
+    const auto of = [&](auto left) -> Execute {
+      using A = decltype(left);
+      if (kFour)
+        return b.is_signed() ? ternary<Dot4<A, int8_t>, uint32_t>
+                             : ternary<Dot4<A, uint8_t>, uint32_t>;
+      if (half == 0)
+        return b.is_signed() ? ternary<Dot2<A, int8_t, false>, uint32_t>
+                             : ternary<Dot2<A, uint8_t, false>, uint32_t>;
+      return b.is_signed() ? ternary<Dot2<A, int8_t, true>, uint32_t>
+                           : ternary<Dot2<A, uint8_t, true>, uint32_t>;
+    };
+    return a.is_signed() ? of(S{}) : of(U{});
+  };
+  three_operands(d, kB32, kB32, kFour ? pick(int8_t{}, uint8_t{}) : pick(int16_t{}, uint16_t{}));
+}
+
 constexpr Opcode kTable[] = {
     {"addc", [](Decoder& d) { decode_carry<false>(d, true); }},
     {"subc", [](Decoder& d) { decode_carry<true>(d, true); }},
     {"madc", [](Decoder& d) { decode_mad_carry(d, true); }},
+    {"dp2a", decode_dot<false>},
+    {"dp4a", decode_dot<true>},
     {"mul24", decode_mul24},
     {"rem", decode_binary<Rem>},
     {"sad", decode_sad},

@@ -137,6 +137,9 @@ void decode_movmatrix(Decoder& d) {
 
 constexpr int kRows = 16, kColumns = 8;
 
+/// Part of a row of C, in a register of the host.
+using Four __attribute__((vector_size(16))) = float;
+
 /// f16 and bf16 lie in pairs along K, tf32 one by one.
 struct Tf32 {
   uint32_t bits;
@@ -174,21 +177,25 @@ struct Operands {
   const float* row(int step, int m) const { return a[step][m / 8][m % 8]; }
 };
 
-/// A row of C, in registers of the host.
-using Row __attribute__((vector_size(4 * kColumns))) = float;
-
 /// One product after another, each sum rounded to f32.
 template <class T, int kDepth>
 void multiply_in_turn(const Operands<T, kDepth>& operands, float (&c)[kRows][kColumns]) {
-  for (int m = 0; m < kRows; ++m) {
-    Row sums;
-    std::memcpy(&sums, c[m], sizeof(sums));
-    for (int k = 0; k < kDepth; ++k) {
-      Row right;
-      std::memcpy(&right, operands.b[k], sizeof(right));
-      sums += operands.row(k / kWide<T>, m)[k % kWide<T>] * right;
+  constexpr int kTogether = 4;  // rows, whose sums do not wait for each other
+  for (int m = 0; m < kRows; m += kTogether) {
+    Four sums[kTogether][2];
+    std::memcpy(sums, c[m], sizeof(sums));
+    for (int step = 0; step < kDepth / kWide<T>; ++step) {
+      const float* const left = operands.row(step, m);
+      for (int k = 0; k < kWide<T>; ++k) {
+        Four right[2];
+        std::memcpy(right, operands.b[step * kWide<T> + k], sizeof(right));
+        for (int i = 0; i < kTogether; ++i) {
+          sums[i][0] += left[i * kWide<T> + k] * right[0];
+          sums[i][1] += left[i * kWide<T> + k] * right[1];
+        }
+      }
     }
-    std::memcpy(c[m], &sums, sizeof(sums));
+    std::memcpy(c[m], sums, sizeof(sums));
   }
 }
 
@@ -207,45 +214,67 @@ void multiply_exactly(const Operands<T, kDepth>& operands, float (&c)[kRows][kCo
   }
 }
 
+/// C from its registers: f16 pairs by rows, or f32 where one register has the even columns and the
+/// next one the odd ones; and back.
+template <bool kHalfSums>
+void gather_sums(Warp& warp, const uint32_t* list, float (&c)[kRows][kColumns]) {
+  for (int half = 0; half < 2; ++half) {
+    float* const to = c[8 * half];
+    if constexpr (kHalfSums) {
+      const F16* from = warp.lanes<F16>(list[half]);
+      for (int i = 0; i < 64; ++i) to[i] = from[i];
+    } else {
+      const float* even = warp.lanes<float>(list[2 * half]);
+      const float* odd = warp.lanes<float>(list[2 * half + 1]);
+      for (int lane = 0; lane < kLanes; lane += 4) {
+        Four a, b;
+        std::memcpy(&a, even + lane, sizeof(a));
+        std::memcpy(&b, odd + lane, sizeof(b));
+        const Four low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+        const Four high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+        std::memcpy(to + 2 * lane, &low, sizeof(low));
+        std::memcpy(to + 2 * lane + 4, &high, sizeof(high));
+      }
+    }
+  }
+}
+
+template <bool kHalfSums>
+void scatter_sums(Warp& warp, const uint32_t* list, float (&c)[kRows][kColumns]) {
+  for (int half = 0; half < 2; ++half) {
+    float* const from = c[8 * half];
+    if constexpr (kHalfSums) {
+      F16* const to = warp.lanes<F16>(list[half]);
+      for (int i = 0; i < 64; ++i) to[i] = F16::nearest(from[i]);
+    } else {
+      float* const even = warp.lanes<float>(list[2 * half]);
+      float* const odd = warp.lanes<float>(list[2 * half + 1]);
+      for (int i = 0; i < 64; ++i) from[i] = canonical(from[i]);
+      for (int lane = 0; lane < kLanes; lane += 4) {
+        Four a, b;
+        std::memcpy(&a, from + 2 * lane, sizeof(a));
+        std::memcpy(&b, from + 2 * lane + 4, sizeof(b));
+        const Four low = __builtin_shufflevector(a, b, 0, 2, 4, 6);
+        const Four high = __builtin_shufflevector(a, b, 1, 3, 5, 7);
+        std::memcpy(even + lane, &low, sizeof(low));
+        std::memcpy(odd + lane, &high, sizeof(high));
+      }
+    }
+  }
+}
+
 template <class T, int kDepth, bool kHalfSums>
 void multiply(Warp& warp, const Instruction& instruction, Mask) {
   constexpr int kInputs = 3 * kDepth / kWide<T>;
   const Operands<T, kDepth> operands(warp, instruction.list);
-  const uint32_t* const before = instruction.list + kInputs;
-  const uint32_t* const after = before + (kHalfSums ? 2 : 4);
+  const uint32_t* const sums = instruction.list + kInputs;
   alignas(64) float c[kRows][kColumns];
-  for (int half = 0; half < 2; ++half) {
-    float* const to = c[8 * half];
-    if constexpr (kHalfSums) {
-      const F16* from = warp.lanes<F16>(before[half]);
-      for (int i = 0; i < 64; ++i) to[i] = from[i];
-    } else {
-      const float* even = warp.lanes<float>(before[2 * half]);
-      const float* odd = warp.lanes<float>(before[2 * half + 1]);
-      for (int lane = 0; lane < kLanes; ++lane) {
-        to[2 * lane] = even[lane];
-        to[2 * lane + 1] = odd[lane];
-      }
-    }
-  }
+  gather_sums<kHalfSums>(warp, sums, c);
   if (warp.block->launch->options.mma == MmaMode::Exact)
     multiply_exactly(operands, c);
   else
     multiply_in_turn(operands, c);
-  for (int half = 0; half < 2; ++half) {
-    const float* const from = c[8 * half];
-    if constexpr (kHalfSums) {
-      F16* const to = warp.lanes<F16>(after[half]);
-      for (int i = 0; i < 64; ++i) to[i] = F16::nearest(from[i]);
-    } else {
-      float* const even = warp.lanes<float>(after[2 * half]);
-      float* const odd = warp.lanes<float>(after[2 * half + 1]);
-      for (int lane = 0; lane < kLanes; ++lane) {
-        even[lane] = canonical(from[2 * lane]);
-        odd[lane] = canonical(from[2 * lane + 1]);
-      }
-    }
-  }
+  scatter_sums<kHalfSums>(warp, sums + (kHalfSums ? 2 : 4), c);
 }
 
 void add_registers(Decoder& d, const Operand& operand, size_t count, bool output,

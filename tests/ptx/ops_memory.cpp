@@ -22,8 +22,7 @@ void locate(Warp& warp, const Instruction& instruction, Mask lanes, Addresses& a
   if (spaces.global) {
     check_global(warp, instruction, spaces.global, at, bytes, access);
     if (access == Access::Read) {
-      const auto distance =
-          reinterpret_cast<uint64_t>(warp.block->launch->memory->host(0));
+      const auto distance = reinterpret_cast<uint64_t>(warp.block->launch->memory->host(0));
       if (spaces.global == kAllLanes) {
         for (int lane = 0; lane < kLanes; ++lane) at.of[lane] += distance;
       } else {
@@ -37,8 +36,8 @@ void locate(Warp& warp, const Instruction& instruction, Mask lanes, Addresses& a
     for_lanes(spaces.shared, [&](int lane) { at.of[lane] += base; });
   }
   for_lanes(spaces.local, [&](int lane) {
-    at.of[lane] = reinterpret_cast<uint64_t>(
-        check_local(warp, instruction, lane, at.of[lane], bytes));
+    at.of[lane] =
+        reinterpret_cast<uint64_t>(check_local(warp, instruction, lane, at.of[lane], bytes));
   });
   if (spaces.parameter) {
     if (access != Access::Read)
@@ -116,10 +115,14 @@ template <class F>
 Execute pick_widths(Type type, uint32_t register_bytes, F&& f) {
   const auto narrow = [&](auto memory, auto two, auto four, auto eight) -> Execute {
     switch (register_bytes) {
-      case 2: return f(memory, two);
-      case 4: return f(memory, four);
-      case 8: return f(memory, eight);
-      default: return nullptr;
+      case 2:
+        return f(memory, two);
+      case 4:
+        return f(memory, four);
+      case 8:
+        return f(memory, eight);
+      default:
+        return nullptr;
     }
   };
   const auto wide = [&](auto memory, auto four, auto eight) -> Execute {
@@ -133,10 +136,15 @@ Execute pick_widths(Type type, uint32_t register_bytes, F&& f) {
     case 2:
       return sign ? narrow(int16_t{}, int16_t{}, int32_t{}, int64_t{})
                   : narrow(uint16_t{}, uint16_t{}, uint32_t{}, uint64_t{});
-    case 4: return sign ? wide(int32_t{}, int32_t{}, int64_t{}) : wide(uint32_t{}, uint32_t{}, uint64_t{});
-    case 8: return register_bytes == 8 ? f(uint64_t{}, uint64_t{}) : nullptr;
-    case 16: return register_bytes == 16 ? f(Word128{}, Word128{}) : nullptr;
-    default: return nullptr;
+    case 4:
+      return sign ? wide(int32_t{}, int32_t{}, int64_t{})
+                  : wide(uint32_t{}, uint32_t{}, uint64_t{});
+    case 8:
+      return register_bytes == 8 ? f(uint64_t{}, uint64_t{}) : nullptr;
+    case 16:
+      return register_bytes == 16 ? f(Word128{}, Word128{}) : nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -209,7 +217,23 @@ void decode_hint(Decoder& d) {
   take_memory_mode(d);
   d.take_one_of({"L1", "L2", "L2::evict_last", "L2::evict_normal"});
   d.finish();
+  d.expect_operands(1, 2);
   d.emit(nothing);
+}
+
+/// Policies are numbers that nobody looks at.
+void make_policy(Warp& warp, const Instruction& instruction, Mask lanes) {
+  for_lanes(lanes, [&](int lane) { warp.lanes<uint64_t>(instruction.op[0])[lane] = 0; });
+}
+
+void decode_createpolicy(Decoder& d) {
+  if (!d.take("fractional")) d.error_modifiers();
+  d.take_cache_modifiers();
+  if (d.take_type() != kB64) d.error_modifiers();
+  d.finish();
+  d.expect_operands(1, 2);
+  d.instruction.op[0] = d.output(0, 8);
+  d.emit(make_policy);
 }
 
 constexpr Opcode kTable[] = {
@@ -219,6 +243,7 @@ constexpr Opcode kTable[] = {
     {"prefetch", decode_hint},
     {"prefetchu", decode_hint},
     {"applypriority", decode_hint},
+    {"createpolicy", decode_createpolicy},
 };
 
 }  // namespace

@@ -146,7 +146,13 @@ PROCESS_CASE("an error that the driver does not know itself", "MEZZO_FAKE_INIT=9
             library_note());
 }
 
-TEST_CASE("a code that no table has is told by its number") {
+PROCESS_CASE("a code that Mezzo has no words for is told by the driver's name or by its number",
+             "MEZZO_FAKE_FAIL=cuStreamCreate=304") {
+  const auto operating_system = static_cast<runtime::cuda::Result>(304);
+  CHECK(runtime::cuda_error_text("cuInit", operating_system) ==
+        "cuInit failed: unknown error (304)");  // no driver is open
+  CHECK(error_of<DeviceError>([] { runtime::cuda_context(0); }) ==
+        "cuStreamCreate failed: CUDA_ERROR_OPERATING_SYSTEM (304)");
   CHECK(runtime::cuda_error_text("cuInit", static_cast<runtime::cuda::Result>(987)) ==
         "cuInit failed: unknown error (987)");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <runtime/compiled.h>
 
+#include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/runtime/launch_text.h>
 #include <support/random_array.h>
@@ -8,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 namespace mezzo::test {
 
@@ -46,8 +49,21 @@ std::string mlp_step_text(int rows, int in, int hidden) {
   return text;
 }
 
+runtime::DeviceId test_device() {
+  const char* name = std::getenv("MEZZO_TEST_DEVICE");
+  const runtime::DeviceId device = runtime::device_by_name(name && *name ? name : "cpu");
+  std::string reason;
+  if (device.kind == runtime::DeviceId::Kind::Cuda && !codegen::nvrtc_available(&reason)) {
+    fmt::print("skipped: {}: {}\n", runtime::to_string(device), reason);
+    std::fflush(stdout);
+    std::_Exit(77);  // the whole test: ctest knows this code
+  }
+  return device;
+}
+
 runtime::CompileOptions in_memory(runtime::CompileOptions options) {
   options.disk_cache = false;
+  options.device = test_device();
   return options;
 }
 

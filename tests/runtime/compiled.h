@@ -19,7 +19,10 @@ using Tensors = std::vector<ir::InterpreterTensor>;
 /// of `in` features, `hidden` units, 3 classes.
 std::string mlp_step_text(int rows, int in, int hidden);
 
-/// Without the disk cache unless `options` says otherwise.
+/// Where kernels run: MEZZO_TEST_DEVICE, else the processor.
+runtime::DeviceId test_device();
+
+/// Without the disk cache, for the test device.
 runtime::CompileOptions in_memory(runtime::CompileOptions options = {});
 
 std::unique_ptr<runtime::Executable> compile_text(const std::string& text,

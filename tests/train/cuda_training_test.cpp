@@ -10,10 +10,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <ptx/driver_support.h>
 #include <string>
 #include <train/demo_network.h>
@@ -93,10 +91,7 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
 
 void order(const char* name) {
   setenv("MEZZO_FAKE_ORDER", name, 1);
-  static const auto reread = reinterpret_cast<void (*)()>(
-      dlsym(dlopen(fake_library().c_str(), RTLD_NOW), "mezzo_fake_reread_options"));
-  if (!reread) FAIL("the fake driver has no mezzo_fake_reread_options");
-  reread();
+  fake().reread_options();
 }
 
 /// An epoch in which the host never waits for the step that it has just launched.
@@ -116,9 +111,10 @@ void run_ahead(int64_t batch, int64_t features) {
   CHECK(count("cuLaunchKernel") == 0);
   // The first step of the epoch alone finds the device without work.
   CHECK(count("graph launches after a pause") == 1);
-  fmt::print("{}: {} steps of {} kernels, {} waits of the host, {} after the last step\n",
-             std::getenv("MEZZO_FAKE_CC"), kSteps, count("kernel runs") / kSteps,
-             count("synchronising calls"), count("synchronising calls since graph launch"));
+  fmt::print(
+      "measured: sm_{}: {} steps of {} kernels, {} waits of the host, {} after the last step\n",
+      std::getenv("MEZZO_FAKE_CC"), kSteps, count("kernel runs") / kSteps,
+      count("synchronising calls"), count("synchronising calls since graph launch"));
 }
 
 template <class Network>
@@ -134,9 +130,10 @@ void compare(int64_t batch, int64_t features) {
     order("forward");
     const Trained gpu = train<Network>(each.policy, Device::cuda(), batch, features);
     const double worst = difference(gpu.losses, cpu.losses);
-    fmt::print("{}, {}: losses {:.4f} to {:.4f}, at most {:.1e} from the CPU's\n",
-               std::getenv("MEZZO_FAKE_CC"), each.policy.name(), gpu.losses.front(),
-               gpu.losses.back(), worst);
+    fmt::print(
+        "measured: sm_{}, {}: losses {:.4f} to {:.4f}, at most {:.1e} from the CPU's, relative\n",
+        std::getenv("MEZZO_FAKE_CC"), each.policy.name(), gpu.losses.front(), gpu.losses.back(),
+        worst);
     CHECK(worst <= each.bound);
     CHECK(gpu.losses.back() < gpu.losses.front());
     CHECK(gpu.launches == kSteps - 1);
