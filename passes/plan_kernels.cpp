@@ -48,11 +48,22 @@ int64_t narrowest_boundary_bytes(const Op& kernel) {
   return std::max<int64_t>(narrowest, 1);
 }
 
+/// Ops of more than one element that are functions: dozens of instructions each.
+int64_t long_functions(const Op& kernel) {
+  int64_t count = 0;
+  for (const Op& op : *kernel.body())
+    count += is_elementwise(op.kind()) && is_float(op.result().dtype()) &&
+             !op.info().has(Trait::Exact) && op.result().type().elements() != 1;
+  return count;
+}
+
 /// Elements that a CUDA thread handles at once: the narrowest tensor moves in pieces of 16 bytes,
-/// and no value fills more than four of them, so that a thread finds its registers.
+/// and no value fills more than four of them, so that a thread finds its registers. Functions are
+/// written once for each of the elements: four of them keep the code and its compilation short.
 int64_t cuda_vector(const Op& kernel) {
   const int64_t narrow = 16 / narrowest_boundary_bytes(kernel);
-  return std::max<int64_t>(1, std::min<int64_t>(narrow, 64 / widest_bytes(kernel)));
+  const int64_t most = long_functions(kernel) > 0 ? 4 : 64 / widest_bytes(kernel);
+  return std::max<int64_t>(1, std::min<int64_t>(narrow, most));
 }
 
 /// The same for a kernel whose operands move otherwise.
@@ -138,8 +149,9 @@ Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
   int64_t rows = product(dims.first(kept)), columns = product(dims.subspan(kept));
   Plan plan;
   if (target.kind == Target::Kind::Cuda) {
-    // One warp a row while a row fits the registers of a warp, else one block.
-    bool warp = columns <= 1024;
+    // One warp a row while that leaves a thread few elements, which it keeps in registers, else one
+    // block.
+    bool warp = columns <= 512;
     plan.threads = warp ? 128 : std::clamp<int64_t>(ceil_div(columns, 32) * 4, 128, 512) / 32 * 32;
     plan.vector = cuda_vector(kernel);
     plan.grain = warp ? plan.threads / 32 : 1;

@@ -75,21 +75,37 @@ std::string DeviceFunctions::call(OpKind kind, int width, const Strings& operand
   return fmt::format("{}({})", name, fmt::join(operands, ", "));
 }
 
+namespace {
+
+/// Bits of a uniform number of a narrow type.
+int uniform_bits(DType dtype) { return dtype == DType::F16 ? 11 : dtype == DType::BF16 ? 8 : 24; }
+
+/// The rounding of normal numbers is left to the caller, so only uniform ones depend on the type.
+std::string random_name(OpKind kind, DType dtype) {
+  const bool wide = dtype == DType::F64;
+  if (kind == OpKind::RandomNormal) return wide ? "random_normal_f64" : "random_normal_f32";
+  return fmt::format("random_uniform_{}", wide ? 53 : uniform_bits(dtype));
+}
+
+/// The four words of `counter`.
+std::array<std::string, 4> random_words(TextEmitter& e) {
+  auto word = [&](const std::string& value, int shift) {
+    return fmt::format("{}({} >> {})", e.width() == 64 ? "(u64)(u32)" : "(u32)", value, shift);
+  };
+  return dev_philox(e,
+                    {word("counter", 0), word("counter", 32), word("stream", 0), word("step", 0)},
+                    {word("seed", 0), word("seed", 32)});
+}
+
+}  // namespace
+
 std::string DeviceFunctions::call_random(OpKind kind, DType dtype, const std::string& operands) {
   const bool wide = dtype == DType::F64, normal = kind == OpKind::RandomNormal;
-  const int bits = dtype == DType::F16 ? 11 : dtype == DType::BF16 ? 8 : 24;
-  // The rounding of normal numbers is left to the caller, so only uniform ones depend on the type.
-  const std::string name = normal ? fmt::format("random_normal_f{}", wide ? 64 : 32)
-                                  : fmt::format("random_uniform_{}", wide ? 53 : bits);
+  const std::string name = random_name(kind, dtype);
   if (!defined_.insert(name).second) return fmt::format("{}({})", name, operands);
   std::string body;
   TextEmitter e(body, wide ? 64 : 32);
-  auto word = [&](const std::string& value, int shift) {
-    return fmt::format("{}({} >> {})", wide ? "(u64)(u32)" : "(u32)", value, shift);
-  };
-  const std::array<std::string, 4> words =
-      dev_philox(e, {word("counter", 0), word("counter", 32), word("stream", 0), word("step", 0)},
-                 {word("seed", 0), word("seed", 32)});
+  const std::array<std::string, 4> words = random_words(e);
   std::string result;
   auto pick = [](const char* condition, const std::string& yes, const std::string& no) {
     return fmt::format("(({}) ? {} : {})", condition, yes, no);
@@ -107,13 +123,44 @@ std::string DeviceFunctions::call_random(OpKind kind, DType dtype, const std::st
       const auto pair = dev_normal(e, first, second);
       result = pick(odd, pair[1], pair[0]);
     } else {
-      result = dev_uniform(e, pick(odd, second, first), bits);
+      result = dev_uniform(e, pick(odd, second, first), uniform_bits(dtype));
     }
   }
   text_ += fmt::format(
       "DEVICE {0} {1}(const u64 element, const u64 seed, const u64 step, const u64 stream) {{\n"
       "  const u64 counter = element >> {2};\n{3}  return {4};\n}}\n\n",
       e.float_type(), name, wide ? 1 : 2, body, result);
+  return fmt::format("{}({})", name, operands);
+}
+
+std::string DeviceFunctions::call_random_group(OpKind kind, DType dtype,
+                                               const std::string& operands) {
+  const bool wide = dtype == DType::F64;
+  const std::string name = random_name(kind, dtype) + "_group";
+  if (!defined_.insert(name).second) return fmt::format("{}({})", name, operands);
+  std::string body;
+  TextEmitter e(body, wide ? 64 : 32);
+  const std::array<std::string, 4> words = random_words(e);
+  std::vector<std::string> results;
+  if (kind == OpKind::RandomNormal) {
+    const auto first = wide ? dev_normal(e, words) : dev_normal(e, words[0], words[1]);
+    results.assign(first.begin(), first.end());
+    if (!wide)
+      for (const std::string& second : dev_normal(e, words[2], words[3])) results.push_back(second);
+  } else if (wide) {
+    results = {dev_uniform53(e, words[0], words[1]), dev_uniform53(e, words[2], words[3])};
+  } else {
+    for (const std::string& word : words)
+      results.push_back(dev_uniform(e, word, uniform_bits(dtype)));
+  }
+  for (size_t i = 0; i < results.size(); ++i)
+    body += fmt::format("  x[at + {}] = {};\n", i, results[i]);
+  text_ += fmt::format(
+      "template <int V>\n"
+      "DEVICE void {0}({1} (&x)[V], const u32 at, const u64 element, const u64 seed,\n"
+      "    const u64 step, const u64 stream) {{\n"
+      "  const u64 counter = element >> {2};\n{3}}}\n\n",
+      name, e.float_type(), wide ? 1 : 2, body);
   return fmt::format("{}({})", name, operands);
 }
 

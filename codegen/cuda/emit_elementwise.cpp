@@ -77,6 +77,7 @@ void write_elements(RegionText& region, const ir::Op& kernel, const ElementRange
 
 CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
                                  const std::string& name) {
+  if (std::optional<CudaSource> tiles = emit_cuda_tiles(kernel, plan, name)) return *tiles;
   const int64_t elements = ir::kernel_space(kernel).space.elements();
   const int lanes = static_cast<int>(plan.vector);
   RegionText region(kernel, lanes);

@@ -6,6 +6,8 @@
 #include <mezzo/codegen/cuda/region_text.h>
 #include <mezzo/ir/plan.h>
 
+#include <optional>
+
 namespace mezzo::codegen {
 
 CudaSource emit_cuda_columns(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
@@ -15,6 +17,11 @@ CudaSource emit_cuda_matmul(const ir::Op& kernel, const ir::Target& target,
                             const std::string& name);
 CudaSource emit_cuda_optimizer(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
 CudaSource emit_cuda_rows(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
+
+/// Elementwise and movement kernels that transpose operands, in tiles; nothing where no operand is
+/// transposed, or tiles would not help.
+std::optional<CudaSource> emit_cuda_tiles(const ir::Op& kernel, const ir::Plan& plan,
+                                          const std::string& name);
 
 /// Elements of an elementwise region that a thread writes, as text.
 struct ElementRange {

@@ -290,7 +290,8 @@ class OptimizerEmitter {
     for (const Segment& segment : segments_) {
       segments += fmt::format("    {{{}, {}, {}, {}}},\n", block, segment.structure, entries,
                               segment.elements);
-      block += (segment.elements + plan_.grain - 1) / plan_.grain;
+      // One block at least: scalars are computed, and flagged, where there are no elements too.
+      block += std::max<int64_t>(1, (segment.elements + plan_.grain - 1) / plan_.grain);
       std::vector<int> list;
       for (ir::Value value : segment.operands) list.push_back(operand_places.at(value.def()));
       for (int result : segment.results) list.push_back(kernel_.num_operands() + result);

@@ -205,3 +205,14 @@ DEVICE void store_tail(T* p, const C (&x)[V], int count) {
       if (j < count) narrow(p[j], x[j]);
   }
 }
+
+// Computed lanes beyond the end as load_tail has them.
+template <int V, class C>
+DEVICE void repeat_last(C (&x)[V], int count) {
+  C last = x[0];
+#pragma unroll
+  for (int j = 1; j < V; ++j) {
+    last = j < count ? x[j] : last;
+    x[j] = last;
+  }
+}

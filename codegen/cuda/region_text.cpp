@@ -46,8 +46,6 @@ std::vector<std::string> identifiers(const std::string& expression) {
   return names;
 }
 
-int64_t multiple_of(const TextIndex& index) { return std::gcd(index.multiple, index.offset); }
-
 }  // namespace
 
 RegionText::RegionText(const ir::Op& kernel, int lanes)
@@ -377,7 +375,7 @@ RegionText::Text RegionText::load(ir::Value parameter, const TextCoordinates& at
         kept_.arrays.contains(parameter.def()) || kept_.iterations * lanes_ <= kept_.budget;
     if (fits) return load_kept(parameter);
   }
-  if (lanes_vary && index.stride == 1 && multiple_of(index) % lanes_ == 0)
+  if (lanes_vary && index.stride == 1 && index.divisor() % lanes_ == 0)
     return load_vector(parameter, index);
   const Level level = lanes_vary ? Level::Lane : index.level;
   // A vector's own lanes end where the tensor does.

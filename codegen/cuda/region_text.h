@@ -84,6 +84,13 @@ class RegionText {
   Text eval(ir::Value value, const TextCoordinates& at);
   /// The value of an op wherever it is asked for, rounded to its element type and flagged.
   void preset(ir::Value value, const Text& computed);
+  /// The value wherever it is asked for.
+  void stand_in(ir::Value value, const Text& text) { presets_[value.def()] = text; }
+  /// The row-major index of coordinates as text; the pointer to a parameter of the region.
+  std::string place(const ir::Shape& shape, const TextCoordinates& at) {
+    return index_text(linear(shape, at));
+  }
+  std::string pointer(ir::Value parameter) const { return named_after("p_", parameter); }
   /// Every one-element value of the region, once a thread.
   void eval_scalars();
   /// All coordinates 0.
@@ -145,6 +152,8 @@ class RegionText {
   Text load_kept(ir::Value parameter);
   Text pad(const ir::Op& op, const TextCoordinates& at);
   Text random(const ir::Op& op, const TextCoordinates& at);
+  Text random_groups(const ir::Op& op, Level level, const std::string& element,
+                     const std::string& state, bool tail);
   Text check_index(const ir::Op& op, const Text& value);
   Text compute(const ir::Op& op, const std::vector<Text>& operands, Level level);
   Text compute_integer(const ir::Op& op, const std::vector<Text>& operands, Level level);

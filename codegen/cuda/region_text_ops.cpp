@@ -290,13 +290,20 @@ void RegionText::flag(const ir::Op& op, const std::vector<Text>& x, const Text& 
 RegionText::Text RegionText::random(const ir::Op& op, const TextCoordinates& at) {
   const ir::Type& type = op.result().type();
   TextIndex index = linear(type.shape, at);
-  if (!tail_.empty() && index.stride != 0) index = {.base = lane_element_, .level = Level::Lane};
+  // Element = global sample index * row size + offset within the sample.
+  const bool sampled = op.num_operands() > 1;
+  const int64_t row = type.rank() == 0 ? 1 : type.elements() / std::max<int64_t>(type.shape[0], 1);
+  const int group = DeviceFunctions::random_group(type.dtype);
+  const bool grouped = index.stride == 1 && lanes_ % group == 0 && index.divisor() % group == 0 &&
+                       (!sampled || row % group == 0);
+  const bool tail = !tail_.empty() && index.stride != 0;
+  if (grouped)
+    index.stride = 0;
+  else if (tail)
+    index = {.base = lane_element_, .level = Level::Lane};
   Level level = index.stride != 0 ? Level::Lane : index.level;
   std::string element = "(u64)" + index_text(index);
-  if (op.num_operands() > 1) {
-    // Element = global sample index * row size + offset within the sample.
-    const int64_t row =
-        type.rank() == 0 ? 1 : type.elements() / std::max<int64_t>(type.shape[0], 1);
+  if (sampled) {
     const Text sample = eval(op.operand(1), origin(op.operand(1).shape()));
     level = std::max(level, sample.level);
     element += fmt::format(" + (u64){} * {}ull", sample.text, row);
@@ -304,11 +311,38 @@ RegionText::Text RegionText::random(const ir::Op& op, const TextCoordinates& at)
   const Text seed = eval(op.operand(0), {TextIndex{}});
   const Text step = eval(op.operand(0), {TextIndex{.base = {}, .offset = 1}});
   level = std::max({level, seed.level, step.level});
-  const std::string operands =
-      fmt::format("{}, (u64){}, (u64){}, (u64)s{}", element, seed.text, step.text, slots_.at(&op));
-  const Text value = define(level, compute_type_name(type.dtype),
-                            functions_.call_random(op.kind(), type.dtype, operands));
+  const std::string state =
+      fmt::format("(u64){}, (u64){}, (u64)s{}", seed.text, step.text, slots_.at(&op));
+  Text value;
+  if (grouped) {
+    value = random_groups(op, level, element, state, tail);
+  } else {
+    const std::string operands = element + ", " + state;
+    value = define(level, compute_type_name(type.dtype),
+                   functions_.call_random(op.kind(), type.dtype, operands));
+  }
   return op.kind() == OpKind::RandomNormal ? round(type.dtype, value) : value;
+}
+
+/// All numbers of a counter at once, for every group of a vector.
+RegionText::Text RegionText::random_groups(const ir::Op& op, Level level,
+                                           const std::string& element, const std::string& state,
+                                           bool tail) {
+  const DType dtype = op.result().dtype();
+  const int group = DeviceFunctions::random_group(dtype);
+  const std::string array = unique("u" + current_.substr(1));
+  SourceWriter& out = writer(level);
+  out.line(fmt::format("{} {}[{}];", compute_type_name(dtype), array, lanes_));
+  out.line("#pragma unroll");
+  out.line(
+      fmt::format("for (u32 k = 0; k < {}; k += {}) {};", lanes_, group,
+                  functions_.call_random_group(
+                      op.kind(), dtype, fmt::format("{}, k, {} + k, {}", array, element, state))));
+  if (tail) {
+    use(tail_);
+    out.line(fmt::format("repeat_last({}, {});", array, tail_));
+  }
+  return {array + "[j]", Level::Lane};
 }
 
 // --- the kernel

@@ -6,6 +6,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct TextIndex {
 
   /// The same for all lanes of a vector.
   bool uniform() const { return stride == 0 && level != Level::Lane; }
+  /// A number that divides the index of the first lane.
+  int64_t divisor() const { return std::gcd(multiple, offset); }
   auto operator<=>(const TextIndex&) const = default;
 };
 

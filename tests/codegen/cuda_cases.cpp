@@ -136,6 +136,23 @@ std::vector<CudaCase> movement_cases() {
         one_op(OpKind::Transpose, {of({4, 6, 5})}, {{"perm", ints({2, 0, 1})}}));
     add("transpose outer " + type,
         one_op(OpKind::Transpose, {of({4, 6, 16})}, {{"perm", ints({1, 0, 2})}}));
+    add("transpose tiles " + type,
+        one_op(OpKind::Transpose, {of({70, 3, 45})}, {{"perm", ints({2, 1, 0})}}));
+    add("transpose whole tiles " + type,
+        one_op(OpKind::Transpose, {of({64, 128})}, {{"perm", ints({1, 0})}}));
+    if (dtype != DType::Bool)
+      add("transpose and more " + type,
+          module_of({of({33, 1, 50}), of({50, 33}), of({33, 50}), of({33})},
+                    [&](Builder& b, std::span<const Value> x) {
+                      const Value flat = b.reshape(x[0], {33, 50});
+                      const Value first =
+                          b.make(OpKind::Transpose, {flat}, {{"perm", ints({1, 0})}});
+                      const Value second =
+                          b.make(OpKind::Transpose, {x[2]}, {{"perm", ints({1, 0})}});
+                      const Value sum = b.make(OpKind::Maximum, {first, x[1]}, {{"word", 0}});
+                      return std::vector<Value>{
+                          sum, b.make(OpKind::Minimum, {b.make(OpKind::Add, {sum, x[3]}), second})};
+                    }));
     add("broadcast " + type,
         one_op(OpKind::BroadcastTo, {of({3, 1})}, {{"shape", ints({2, 3, 32})}}));
     add("reshape " + type, module_of({of({4, 1, 9})}, [](Builder& b, std::span<const Value> x) {

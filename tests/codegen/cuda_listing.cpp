@@ -131,6 +131,9 @@ CudaKernel emit_for_test(const ir::Op& kernel, const std::string& arch, const st
            lanes * ir::byte_size(value.dtype()) >= 16;
   };
   for (ir::Value result : kernel.results()) out.vector_stores |= vectors(result);
+  // Tiles are stored by element, which fills sectors too.
+  if (ir::family_of(kernel) != ir::Family::Rows && ir::family_of(kernel) != ir::Family::Columns)
+    out.vector_stores &= out.source.text.find("__shared__") == std::string::npos;
   bool views = false;
   for (const ir::Op& op : *kernel.body())
     views |= ir::is_view(op.kind()) || op.kind() == ir::OpKind::Pad;

@@ -3,16 +3,20 @@
 // against ir::judge: random programs, words, parameters and losses.
 #include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/codegen/cuda/step_kernels.h>
+#include <mezzo/ir/builder.h>
 #include <support/skip.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <codegen/cuda_device.h>
+#include <codegen/cuda_kernels.h>
 #include <codegen/device_buffers.h>
 #include <limits>
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 
 namespace mezzo::test {
 namespace {
@@ -245,6 +249,34 @@ VerdictCase draw_verdict(Dice& dice, int64_t entries) {
   return out;
 }
 
+/// What the kernel says of the case with that many blocks, and with one.
+int32_t verdict_on_device(Steps& steps, Dice& dice, const VerdictCase& drawn, int64_t blocks) {
+  DeviceBuffers buffers(steps.memory());
+  std::vector<StepTensor> parameters;
+  for (const InterpreterTensor& each : drawn.parameters)
+    parameters.push_back({each.type, buffers.add(each)});
+  const uint8_t ok = drawn.ok ? 1 : 0;
+  const uint32_t index_flag = drawn.index_range ? 1 : 0;
+  codegen::VerdictAddresses addresses;
+  addresses.ok = buffers.add(std::span(&ok, 1));
+  addresses.index_flag = buffers.add(std::span(&index_flag, 1));
+  addresses.words = buffers.add(std::span<const uint32_t>(drawn.words));
+  addresses.result = buffers.add(4);
+  const std::vector<uint64_t> table = codegen::verdict_table(
+      drawn.program, parameters, {drawn.loss.type, buffers.add(drawn.loss)}, addresses);
+  const ptx::Address at = buffers.add(std::span<const uint64_t>(table));
+  int32_t first = -1;
+  for (int64_t each : {blocks, int64_t{1}}) {
+    buffers.write(addresses.result, int32_t{-1});
+    steps.launch(codegen::kVerdictLaunch, at, each, draw_options(dice));
+    const auto verdict = buffers.read<int32_t>(addresses.result);
+    if (first >= 0) CHECK(verdict == first);
+    first = verdict;
+    check_table(buffers, at, table);
+  }
+  return first;
+}
+
 void check_verdict_kernel(const std::string& arch, int cases) {
   Steps steps(arch);
   std::map<ir::VerdictCode, int> seen;
@@ -254,31 +286,103 @@ void check_verdict_kernel(const std::string& arch, int cases) {
     const VerdictCase drawn = draw_verdict(dice, number % 40 == 0 ? 600 : dice.roll(12));
     const int32_t expected = drawn.expected();
     ++seen[ir::verdict_code(expected)];
-    DeviceBuffers buffers(steps.memory());
-    std::vector<StepTensor> parameters;
-    for (const InterpreterTensor& each : drawn.parameters)
-      parameters.push_back({each.type, buffers.add(each)});
-    const uint8_t ok = drawn.ok ? 1 : 0;
-    const uint32_t index_flag = drawn.index_range ? 1 : 0;
-    codegen::VerdictAddresses addresses;
-    addresses.ok = buffers.add(std::span(&ok, 1));
-    addresses.index_flag = buffers.add(std::span(&index_flag, 1));
-    addresses.words = buffers.add(std::span<const uint32_t>(drawn.words));
-    addresses.result = buffers.add(4);
-    const std::vector<uint64_t> table = codegen::verdict_table(
-        drawn.program, parameters, {drawn.loss.type, buffers.add(drawn.loss)}, addresses);
-    const ptx::Address at = buffers.add(std::span<const uint64_t>(table));
-    for (int64_t blocks : {number % 100 == 0 ? int64_t{0} : 1 + dice.roll(4), int64_t{1}}) {
-      buffers.write(addresses.result, int32_t{-1});
-      steps.launch(codegen::kVerdictLaunch, at, blocks, draw_options(dice));
-      CHECK(buffers.read<int32_t>(addresses.result) == expected);
-      check_table(buffers, at, table);
-    }
+    const int64_t blocks = number % 100 == 0 ? 0 : 1 + dice.roll(4);
+    CHECK(verdict_on_device(steps, dice, drawn, blocks) == expected);
   }
   std::string counts;
   for (const auto& [code, count] : seen) counts += fmt::format(", {} {}", to_string(code), count);
   fmt::print("verdict, {}: {} cases{}\n", arch, cases, counts);
   CHECK(static_cast<int>(seen.size()) >= std::min(10, cases / 20));
+}
+
+/// `scale_update` over the parameters scale, clean and verdict.
+std::unique_ptr<ir::Module> scale_rule(double growth, double backoff, int64_t interval) {
+  auto module = std::make_unique<ir::Module>("rule");
+  ir::Function* function = module->add_function("f");
+  const ir::Value operands[] = {function->add_parameter(Type(DType::F32, {}), "scale"),
+                                function->add_parameter(Type(DType::I32, {}), "clean"),
+                                function->add_parameter(Type(DType::I32, {}), "verdict")};
+  ir::Builder builder(function->body());
+  const ir::Op* update = builder.create(ir::OpKind::ScaleUpdate, operands,
+                                        {{"backoff", backoff},
+                                         {"ceiling", 0x1p17},
+                                         {"floor", 0x1p-3},
+                                         {"growth", growth},
+                                         {"interval", interval}});
+  function->set_results(update->results(), std::vector<ir::Attrs>(2));
+  return module;
+}
+
+/// A training run of random steps: verdict and scale rule on the device, step after step, against
+/// ir::judge and the interpreter.
+void check_scale_history(double growth, double backoff, int64_t interval) {
+  Steps steps("sm_80");
+  const std::unique_ptr<ir::Module> rule = scale_rule(growth, backoff, interval);
+  std::unique_ptr<ir::Module> planned = rule->clone();
+  passes::PassContext context;
+  passes::decompose(*planned, context);
+  planned->set_stage(ir::Stage::Primitive);
+  plan_for(*planned, "sm_80");
+  REQUIRE(kernels_of(*planned).size() == 1);
+  std::vector<std::unique_ptr<ir::Module>> modules;
+  modules.push_back(alone(*kernels_of(*planned)[0]));
+  const std::vector<ir::Value> operands = kernels_of(*planned)[0]->operands();
+  const DeviceProgram program(std::move(modules), "sm_80");
+
+  Dice dice(7);
+  std::vector<InterpreterTensor> state = {ir::full_tensor(Type(DType::F32, {}), 0x1p15),
+                                          InterpreterTensor(Type(DType::I32, {})),
+                                          InterpreterTensor(Type(DType::I32, {}))};
+  VerdictCase step;
+  step.program.is_param = {false};
+  step.program.scale_parameter = 0;
+  for (int64_t word = 0; word < 4; ++word) {
+    ir::VerdictEntry entry;
+    entry.word = word;
+    entry.role = word < 2 ? ir::Role::Forward : ir::Role::Backward;
+    if (word > 0) entry.producers = {static_cast<int>(word) - 1};
+    step.program.entries.push_back(entry);
+  }
+  step.loss = InterpreterTensor(Type(DType::F32, {}));
+  int taken = 0, lowered = 0;
+  std::set<double> scales;
+  for (int number = 0; number < 200; ++number) {
+    CAPTURE(number);
+    step.words.assign(4, 0);
+    step.ok = !dice.one_in(5);
+    for (uint32_t& word : step.words)
+      if (!step.ok && dice.one_in(3)) word = 1u | static_cast<uint32_t>(dice.roll(4)) << 1;
+    step.parameters = {state[0]};
+    const int32_t verdict = verdict_on_device(steps, dice, step, 1 + dice.roll(3));
+    CHECK(verdict == step.expected());
+    taken += ir::is_taken(verdict);
+    lowered += ir::lowers_scale(verdict);
+    state[2].integers[0] = verdict;
+    const ir::RunResult wanted = ir::run(*rule, *rule->functions()[0], state);
+    std::vector<InterpreterTensor> inputs;
+    for (ir::Value operand : operands)
+      inputs.push_back(state[static_cast<size_t>(operand.index())]);
+    const ir::RunResult got = program.run(0, inputs, draw_options(dice));
+    REQUIRE(got.results.size() == 2);
+    for (size_t i = 0; i < 2; ++i) {
+      CHECK(ir::describe_difference(got.results[i], wanted.results[i]) == "");
+      state[i] = got.results[i];
+    }
+    scales.insert(state[0].floats[0]);
+  }
+  fmt::print(
+      "scale with growth {}, backoff {}, every {}: {} of 200 steps taken, {} overflows, {} "
+      "scales\n",
+      growth, backoff, interval, taken, lowered, scales.size());
+  CHECK(lowered > 5);
+  CHECK((scales.size() > 2) == (growth > 1));
+}
+
+TEST_CASE("the scale of a run on the device is the interpreter's, dynamic and static") {
+  if (missing()) return;
+  check_scale_history(2, 0.5, 3);
+  check_scale_history(4, 0.25, 1);
+  check_scale_history(1, 1, 5);
 }
 
 TEST_CASE("the finite check reads what is doubtful, in every type and size") {

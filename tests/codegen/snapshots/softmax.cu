@@ -39,7 +39,7 @@ DEVICE float exp_f32(const float x) {
 //   yield %5 : tensor<32x1000xf32>
 // }
 extern "C" __global__ void __launch_bounds__(128, 4) k0(
-    const float* p_x,
+    const float* __restrict__ p_x,
     float* r0) {
   const u32 t = threadIdx.x % 32;
   const u32 row = (u32)blockIdx.x * 4 + threadIdx.x / 32;
