@@ -127,6 +127,20 @@ DEVICE void add_sums(C (&totals)[N][N], C (&sums)[N][N]) {
     }
 }
 
+DEVICE void set_sum(float& to, float from) { to = from; }
+DEVICE void set_sum(double& to, double from) { to = from; }
+template <class C, int N>
+DEVICE void set_sum(C (&to)[N], const C (&from)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) set_sum(to[i], from[i]);
+}
+// The sums of each part in the place of the part before.
+template <class Part, int N>
+DEVICE void next_part(Part (&sums)[N]) {
+#pragma unroll
+  for (int i = 0; i + 1 < N; ++i) set_sum(sums[i], sums[i + 1]);
+}
+
 // Where a warp keeps the sum of a row and a column of its tile of W columns while it turns them
 // from the order of fragments into rows: groups of four change places so that neither the stores
 // nor the loads of 4 or 8 columns a lane meet in a bank.
