@@ -55,7 +55,9 @@ set(MEZZO_PUBLIC_HEADERS
   passes/pipeline.h
   passes/policy.h
   runtime/array.h
+  runtime/binding.h
   runtime/compiler.h
+  runtime/device_id.h
   runtime/executable.h
   runtime/host_array.h
   runtime/idx.h

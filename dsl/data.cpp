@@ -41,7 +41,7 @@ Dataset Dataset::first(int64_t count, ir::Location location) const {
   count = std::min(count, size());
   auto head = [&](const Array& array) {
     Array out{array.type.with(array.type.shape.with(0, count))};
-    std::copy_n(array.bytes.begin(), out.bytes.size(), out.bytes.begin());
+    std::copy_n(array.bytes().begin(), out.bytes().size(), out.bytes().begin());
     return out;
   };
   return {head(inputs), head(targets)};
@@ -137,10 +137,10 @@ void scale_pixels(std::span<const uint8_t> pixels, std::span<float> numbers) {
 void gather_rows(const Array& array, std::span<const int64_t> rows, Array& batch) {
   bool scaled = array.dtype() == u8 && batch.dtype() == f32;
   MEZZO_CHECK(scaled || array.dtype() == batch.dtype(), "samples of another type than the batch");
-  size_t bytes = array.bytes.size() / static_cast<size_t>(std::max<int64_t>(1, array.shape()[0]));
-  std::byte* out = batch.bytes.data();
+  size_t bytes = array.bytes().size() / static_cast<size_t>(std::max<int64_t>(1, array.shape()[0]));
+  std::byte* out = batch.bytes().data();
   for (int64_t row : rows) {
-    const std::byte* in = array.bytes.data() + static_cast<size_t>(row) * bytes;
+    const std::byte* in = array.bytes().data() + static_cast<size_t>(row) * bytes;
     if (scaled) {
       scale_pixels({reinterpret_cast<const uint8_t*>(in), bytes},
                    {reinterpret_cast<float*>(out), bytes});

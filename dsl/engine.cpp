@@ -7,13 +7,15 @@
 
 namespace mezzo {
 
+Device Device::cuda(int ordinal, ir::Location location) {
+  if (ordinal < 0)
+    throw UserError(location, fmt::format("device: there is no CUDA device {}", ordinal),
+                    "they are numbered from 0");
+  return Device({runtime::DeviceId::Kind::Cuda, ordinal});
+}
+
 Device Device::by_name(const std::string& name, ir::Location location) {
-  if (name == "cpu") return cpu();
-  if (name == "interp") return interpreter();
-  throw UserError(
-      location,
-      fmt::format("unknown device '{}'{}", name, ir::did_you_mean(name, {"cpu", "interp"})),
-      "the devices are cpu and interp");
+  return Device(runtime::device_by_name(name, location));
 }
 
 namespace detail {
@@ -26,11 +28,10 @@ std::unique_ptr<Program> build_program(std::unique_ptr<ir::Module> module,
   compile.threads = options.threads;
   compile.debug = options.debug;
   compile.background = options.background;
-  if (options.device.is_interpreter())  // which has no kernels to round in
-    return runtime::build_program(std::move(module), function, runtime::Engine::Interpreted,
-                                  compile);
-  compile.rounding = options.rounding;
-  return runtime::build_program(std::move(module), function, runtime::Engine::Compiled, compile);
+  compile.device = options.device.id();
+  if (!options.device.is_interpreter())  // which has no kernels to round in
+    compile.rounding = options.rounding;
+  return runtime::build_program(std::move(module), function, compile);
 }
 
 }  // namespace detail

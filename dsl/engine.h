@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One way to run a function of a module for `jit` and the Trainer: compiled for a CPU, or by the
-// interpreter. Inside the library only.
+// One way to run a function of a module for `jit` and the Trainer: compiled for a CPU or a GPU, or
+// by the interpreter. Inside the library only.
 #pragma once
 
 #include <mezzo/dsl/device.h>

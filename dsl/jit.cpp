@@ -121,35 +121,33 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments, ir::Locat
     entry.has_run = true;
   }
   const ir::Function& function = entry.program->function();
-  std::vector<Array> copies(arguments.begin(), arguments.end());
   std::vector<Array> weights(static_cast<size_t>(function.num_parameters()));
-  std::vector<void*> parameters, results;
+  std::vector<runtime::Binding> parameters;
   for (int i = 0; i < function.num_parameters(); ++i) {
     ir::Value parameter = function.parameter(i);
     auto input = entry.inputs.find(parameter.name());
     auto weight = entry.weights.find(parameter.name());
-    if (input != entry.inputs.end())
-      parameters.push_back(copies[input->second].bytes.data());
-    else if (weight != entry.weights.end()) {
+    if (input != entry.inputs.end()) {
+      parameters.emplace_back(arguments[input->second]);
+    } else if (weight != entry.weights.end()) {
       const ProgramParameter& bound = entry.parameters[weight->second];
-      parameters.push_back(bound.state
-                               ->read(parameter.dtype(), options_.seed, bound.stream,
-                                      weights[static_cast<size_t>(i)])
-                               .bytes.data());
+      parameters.emplace_back(bound.state->read(parameter.dtype(), options_.seed, bound.stream,
+                                                weights[static_cast<size_t>(i)]));
     } else {
       MEZZO_CHECK(
           parameter.name() == entry.rng_name,
           "the program has a parameter '" + std::string(parameter.name()) + "' that nothing binds");
-      parameters.push_back(state_->rng.bytes.data());
+      parameters.emplace_back(state_->rng);
     }
   }
   std::vector<Array> out;
   std::vector<ir::Value> values = function.results();
   for (int i = 0; i < function.num_results(); ++i)
     if (!function.updated_parameter(i)) out.emplace_back(values[static_cast<size_t>(i)].type());
+  std::vector<runtime::HostArray*> results;
   size_t next = 0;
   for (int i = 0; i < function.num_results(); ++i)
-    results.push_back(function.updated_parameter(i) ? nullptr : out[next++].bytes.data());
+    results.push_back(function.updated_parameter(i) ? nullptr : &out[next++]);
   if (entry.program->run(parameters, results))
     throw UserError(location, "jit: an index is out of range",
                     "indices and labels must lie in [0, size); nothing wraps around");

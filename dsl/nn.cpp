@@ -67,7 +67,9 @@ std::vector<passes::Finding> find_twins(const std::vector<ProgramParameter>& par
     const ParameterState& state = *parameter.state;
     if (!state.drawn) continue;
     auto [first, added] = drawn.emplace(*state.drawn, &parameter);
-    if (added || first->second->state->value->bytes != state.value->bytes) continue;
+    if (added) continue;
+    const Array &one = *first->second->state->value, &other = *state.value;
+    if (one.bytes() != other.bytes()) continue;
     findings.push_back(
         {"equal-initial-values", location,
          fmt::format("parameters '{}' and '{}' start from the same numbers: two programs with the "
@@ -150,7 +152,7 @@ void Parameter::set_value(const Array& value, ir::Location location) {
   state_->drawn.reset();
   // Written in place: programs that run hold its address.
   if (state_->value)
-    state_->value->bytes = value.converted_to(state_->value->dtype()).bytes;
+    state_->value->bytes() = value.converted_to(state_->value->dtype()).bytes();
   else
     state_->value = value;
 }

@@ -57,18 +57,18 @@ StepResult Trainer::step(const Array& inputs, const Array& targets, ir::Location
   bool pixels = inputs.dtype() == u8;
   detail::TrainerState::Built& built =
       state->step_program(pixels ? inputs.type.with(f32) : inputs.type, targets.type);
+  detail::TrainerState::Batch& batch = built.next_batch();
   MEZZO_CHECK(
-      built.inputs.type.elements() == inputs.type.elements() && built.targets.type == targets.type,
+      batch.inputs.type.elements() == inputs.type.elements() && batch.targets.type == targets.type,
       "the compiled step takes other types than the traced one");
   if (pixels)
-    detail::scale_pixels(inputs.view<uint8_t>(), built.inputs.view<float>());
+    detail::scale_pixels(inputs.view<uint8_t>(), batch.inputs.view<float>());
   else
-    built.inputs.bytes = inputs.bytes;
-  built.targets.bytes = targets.bytes;
-  built.rows.clear();
-  StepResult result = state->run_step(built);
-  result.metric = state->accuracy_of(built);
-  return result;
+    batch.inputs.bytes() = inputs.bytes();
+  batch.targets.bytes() = targets.bytes();
+  batch.rows.clear();
+  batch.samples = targets.type.rank() ? targets.type.shape[0] : 1;
+  return state->run_step(built, batch);
 }
 
 Evaluation Trainer::evaluate(const Dataset& data, ir::Location location) {

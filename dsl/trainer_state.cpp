@@ -6,12 +6,10 @@
 #include <mezzo/ir/printer.h>
 #include <mezzo/passes/policy.h>
 #include <mezzo/runtime/log.h>
-#include <mezzo/runtime/progress.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 namespace mezzo::detail {
@@ -23,71 +21,6 @@ constexpr int kMostStuckSteps = 25;
 
 std::string key_of(const ir::Type& inputs, const ir::Type& targets) {
   return to_string(inputs) + to_string(targets);
-}
-
-int64_t samples_of(const ir::Type& type) { return type.rank() ? type.shape[0] : 1; }
-
-/// How much a batch counts in means over batches.
-struct Weight {
-  double loss = 0;                 // of its mean loss
-  double labels = 0, counted = 0;  // all, and those that are not ignored
-};
-
-/// The weight of the first `samples` samples of the batch that stands in `built`.
-Weight weigh(const TrainerState::Built& built, int64_t samples) {
-  const ir::Type& type = built.targets.type;
-  const LabelCounts& counts = built.traced.counts;
-  auto share_of = [&](int64_t all) {
-    return static_cast<double>(all) * static_cast<double>(samples) /
-           static_cast<double>(std::max<int64_t>(1, samples_of(type)));
-  };
-  auto without = [&](int64_t ignored) {
-    int64_t targets = std::llround(share_of(type.elements())), counted = 0;
-    for (int64_t i = 0; i < targets; ++i) counted += built.targets.as_integer(i) != ignored;
-    return static_cast<double>(counted);
-  };
-  Weight weight;
-  weight.loss = static_cast<double>(samples);
-  weight.labels = weight.counted = share_of(counts.labels);
-  if (counts.without) weight.counted = without(*counts.without);
-  if (counts.traced) weight.counted = std::round(built.results[2].item() * weight.labels);
-  if (counts.loss_follows) weight.loss = weight.counted;
-  if (counts.mean_without) weight.loss = without(*counts.mean_without);
-  return weight;
-}
-
-/// Means over batches.
-class Means {
- public:
-  /// `share`: of all labels of the batch, those that were hit.
-  void add(const Weight& weight, double loss, double share) {
-    any_ = true;
-    weight_ += weight.loss;
-    if (weight.loss > 0) loss_ += weight.loss * loss;
-    counted_ += weight.counted;
-    hits_ += hits(weight, share);
-  }
-  /// NaN without a batch, 0 when all labels are ignored.
-  double loss() const { return !any_ ? std::nan("") : weight_ > 0 ? loss_ / weight_ : 0; }
-  /// NaN when nothing counts.
-  double accuracy() const { return counted_ > 0 ? hits_ / counted_ : std::nan(""); }
-
-  static double accuracy(const Weight& weight, double share) {
-    return weight.counted > 0 ? hits(weight, share) / weight.counted : std::nan("");
-  }
-
- private:
-  static double hits(const Weight& weight, double share) {
-    return std::round(share * weight.labels);
-  }
-
-  bool any_ = false;
-  double weight_ = 0, loss_ = 0, counted_ = 0, hits_ = 0;
-};
-
-/// The mean of hits that a program gave; NaN when the targets are no labels.
-double share_of_hits(const TrainerState::Built& built) {
-  return built.traced.counts.labels > 0 ? built.results[1].item() : std::nan("");
 }
 
 }  // namespace
@@ -187,8 +120,6 @@ std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
   for (const ProgramParameter& parameter : built->traced.parameters)
     parameters[parameter.name] = &parameter;
   const ir::Function& compiled = built->program->function();
-  built->inputs = Array(compiled.parameter(0).type());
-  built->targets = Array(compiled.parameter(1).type());
   for (int i = 0; i < compiled.num_parameters(); ++i) {
     auto found = parameters.find(compiled.parameter(i).name());
     bool is_weight = found != parameters.end();
@@ -196,13 +127,20 @@ std::unique_ptr<TrainerState::Built> TrainerState::finish(Pending pending) {
     built->states.push_back(is_weight ? nullptr : state_of(compiled, i, *built));
   }
   built->updated.resize(built->states.size());
+  Batch batch;
+  batch.inputs = Array(compiled.parameter(0).type());
+  batch.targets = Array(compiled.parameter(1).type());
   std::vector<ir::Value> results = compiled.results();
   for (int i = 0; i < compiled.num_results(); ++i) {
     if (ir::Value parameter = compiled.updated_parameter(i))
       built->updated[static_cast<size_t>(parameter.index())] = true;
     else
-      built->results.emplace_back(results[static_cast<size_t>(i)].type());
+      batch.results.emplace_back(results[static_cast<size_t>(i)].type());
   }
+  // What no step changes stays as it is here.
+  if (!scale_name_.empty()) batch.scale = states.at(scale_name_);
+  if (!built->traced.step_name.empty()) batch.steps = states.at(built->traced.step_name);
+  built->batches.assign(runs_ahead() ? 2 : 1, batch);
   return built;
 }
 
@@ -221,11 +159,9 @@ void TrainerState::check_same_parameters(const TrainingModule& traced) {
 }
 
 Array* TrainerState::state_of(const ir::Function& function, int index, Built& built) {
-  if (index == 0) return &built.inputs;
-  if (index == 1) return &built.targets;
   ir::Value parameter = function.parameter(index);
   std::string name(parameter.name());
-  if (name == built.traced.count_name) return &built.count;
+  if (index < 2 || name == built.traced.count_name) return nullptr;  // a Batch has it
   auto found = states.find(name);
   if (found != states.end()) return &found->second;
   // Behind the traced parameters stands what the pass loss-scale added: the scale and the number of
@@ -259,25 +195,25 @@ std::pair<ir::Type, ir::Type> TrainerState::batch_types(const Dataset& data,
   return {input_type(data.inputs, count), batch_type(data.targets, count)};
 }
 
-double TrainerState::accuracy_of(const Built& built) const {
-  return Means::accuracy(weigh(built, samples_of(built.targets.type)), share_of_hits(built));
-}
-
 double TrainerState::scale() const {
   auto found = states.find(scale_name_);
   return scale_name_.empty() || found == states.end() ? 1 : found->second.item();
 }
 
-void TrainerState::run(Built& built) {
+void TrainerState::run(Built& built, Batch& batch) {
   if (!built.has_run) {
     choose_streams(built.traced.parameters, description.options.seed);
     report_findings(find_twins(built.traced.parameters, description.location));
   }
   const ir::Function& function = built.program->function();
   std::vector<Array> copies(built.states.size());
-  std::vector<void*> parameters, results;
+  std::vector<runtime::Binding> parameters;
+  std::vector<runtime::HostArray*> results;
   auto bound = [&](size_t i) -> Array& {
     if (built.states[i]) return *built.states[i];
+    if (i == 0) return batch.inputs;
+    if (i == 1) return batch.targets;
+    if (!built.parameters[i]) return batch.count;
     DType dtype = function.parameter(static_cast<int>(i)).dtype();
     const ProgramParameter& parameter = *built.parameters[i];
     const uint64_t seed = description.options.seed;
@@ -285,40 +221,55 @@ void TrainerState::run(Built& built) {
                ? parameter.state->bind(dtype, seed, parameter.stream, description.location)
                : parameter.state->read(dtype, seed, parameter.stream, copies[i]);
   };
-  for (size_t i = 0; i < built.states.size(); ++i) parameters.push_back(bound(i).bytes.data());
+  for (size_t i = 0; i < built.states.size(); ++i) parameters.emplace_back(bound(i));
   built.has_run = true;
   size_t next = 0;
-  for (int i = 0; i < function.num_results(); ++i)
-    results.push_back(function.updated_parameter(i) ? nullptr : built.results[next++].bytes.data());
+  for (int i = 0; i < function.num_results(); ++i) {
+    const ir::Value updated = function.updated_parameter(i);
+    if (!updated)
+      results.push_back(&batch.results[next++]);
+    else if (updated.name() == scale_name_)
+      results.push_back(&batch.scale);
+    else if (updated.name() == built.traced.step_name)
+      results.push_back(&batch.steps);
+    else
+      results.push_back(nullptr);
+  }
   bool out_of_range = built.program->run(parameters, results);
   // Inside a step the verdict says so.
-  if (out_of_range && built.results.size() <= static_cast<size_t>(built.traced.own_results))
-    throw stop_error(description, built, ir::VerdictCode::BadIndex, nullptr, 0, scale());
+  if (out_of_range && !is_step(built))
+    throw stop_error(description, built, batch, ir::VerdictCode::BadIndex, nullptr, 0, scale());
 }
 
-StepResult TrainerState::run_step(Built& built) {
-  double scale_before = scale();
-  const std::string& counter = built.traced.step_name;
-  const int64_t step = counter.empty() ? 0 : states.at(counter).as_integer(0);
-  run(built);
-  MEZZO_CHECK(built.results.size() == static_cast<size_t>(built.traced.own_results) + 1,
-              "the step has no verdict behind its loss and metrics");
-  int32_t verdict = static_cast<int32_t>(built.results.back().as_integer(0));
+StepResult TrainerState::run_step(Built& built, Batch& batch) {
+  const double scale_before = scale();
+  run(built, batch);
+  return read_step(built, batch, scale_before);
+}
+
+StepResult TrainerState::read_step(const Built& built, const Batch& batch, double scale_before) {
+  MEZZO_CHECK(is_step(built), "the step has no verdict behind its loss and metrics");
+  const int32_t verdict = verdict_of(batch);
   StepResult result;
-  result.loss = built.results[0].item();
+  result.loss = batch.results[0].item();
+  result.metric = accuracy_of(built, batch);
   result.taken = ir::is_taken(verdict);
-  result.scale = scale();
+  result.scale = scale_name_.empty() ? 1 : batch.scale.item();
   result.verdict = ir::to_string(ir::verdict_code(verdict));
   result.producer =
       describe_producer(find_word(built.program->function(), ir::verdict_word(verdict)));
-  if (built.traced.rate_result >= 0) check_rate(built, step);
-  judge(built, verdict, scale_before, result);
+  count(verdict);
+  if (built.traced.rate_result >= 0) check_rate(built, batch);
+  judge(built, batch, verdict, result, scale_before);
   return result;
 }
 
-void TrainerState::check_rate(const Built& built, int64_t step) const {
-  const double rate = built.results[static_cast<size_t>(built.traced.rate_result)].item();
+void TrainerState::count(int32_t verdict) { ++(ir::is_taken(verdict) ? taken : skipped); }
+
+void TrainerState::check_rate(const Built& built, const Batch& batch) const {
+  const double rate = batch.results[static_cast<size_t>(built.traced.rate_result)].item();
   if (rate >= 0 && std::isfinite(rate)) return;
+  const int64_t step = batch.steps.as_integer(0);  // not counted, since it was skipped
   const ir::Location& place = built.traced.rate_location;
   throw UserError(
       place.known() ? place : description.location,
@@ -336,115 +287,21 @@ void TrainerState::tell_of_loss(const StepResult& result, int64_t step, ir::Loca
       result.producer.empty() ? "" : ": " + result.producer + " made NaN or infinity first"));
 }
 
-void TrainerState::judge(const Built& built, int32_t verdict, double scale_before,
-                         const StepResult& result) {
+void TrainerState::judge(const Built& built, const Batch& batch, int32_t verdict,
+                         const StepResult& result, double scale_before) {
   ir::VerdictCode code = ir::verdict_code(verdict);
   if (result.taken) {
-    ++taken;
     stuck_ = 0;
     return;
   }
-  ++skipped;
   if (result.scale >= scale_before) ++stuck_;
   bool at_once = code == ir::VerdictCode::BadIndex || code == ir::VerdictCode::NonfiniteParameter;
   if (!at_once && stuck_ < kMostStuckSteps) return;
   int steps = stuck_;
   stuck_ = 0;  // a program that catches the error may go on
-  throw stop_error(description, built, code,
+  throw stop_error(description, built, batch, code,
                    find_word(built.program->function(), ir::verdict_word(verdict)), steps,
                    result.scale);
-}
-
-namespace {
-
-/// `loss 0.4100  accuracy 85.00 %  validation loss 0.4300  accuracy 84.00 %  scale 1  skipped 0`.
-std::string describe(const EpochReport& report, bool validated) {
-  auto means = [](double loss, double accuracy) {
-    return fmt::format("loss {:.4f}  ", loss) +
-           (std::isnan(accuracy) ? "" : fmt::format("accuracy {:.2f} %  ", 100 * accuracy));
-  };
-  return means(report.loss, report.accuracy) +
-         (validated ? "validation " + means(report.validation_loss, report.validation_accuracy)
-                    : "") +
-         fmt::format("scale {}  skipped {}", report.scale, report.skipped);
-}
-
-}  // namespace
-
-EpochReport TrainerState::run_epoch(const Dataset& data, const FitOptions& options, int64_t epochs,
-                                    ir::Location location) {
-  auto [inputs, targets] = batch_types(data, location);
-  int64_t batch = inputs.shape[0], size = data.size();
-  int64_t steps = description.options.drop_last ? size / batch : (size + batch - 1) / batch;
-  std::vector<int64_t> order(static_cast<size_t>(size));
-  for (int64_t i = 0; i < size; ++i) order[static_cast<size_t>(i)] = i;
-  if (options.shuffle)
-    order = shuffled(size, description.options.seed, static_cast<uint64_t>(epoch));
-  step_program(inputs, targets);  // compile times are no part of the epoch
-  if (steps * batch > size)
-    prepare_step(input_type(data.inputs, size % batch), batch_type(data.targets, size % batch));
-
-  EpochReport report;
-  report.epoch = ++epoch;
-  report.steps = steps;
-  auto start = std::chrono::steady_clock::now();
-  const std::string title = fmt::format("epoch {}/{}", report.epoch, epochs);
-  std::optional<runtime::Progress> progress;  // while the epoch lasts, where lines can be rewritten
-  if (options.progress && runtime::console().style().rewrites) progress.emplace(title, steps);
-  Means means;
-  for (int64_t step = 0; step < steps; ++step) {
-    int64_t first = step * batch, count = std::min(batch, size - first);
-    Built& built = step_program(input_type(data.inputs, count), batch_type(data.targets, count));
-    built.rows.assign(order.begin() + first, order.begin() + first + count);
-    gather_rows(data.inputs, built.rows, built.inputs);
-    gather_rows(data.targets, built.rows, built.targets);
-    StepResult result = run_step(built);
-    if (!result.taken) {
-      ++report.skipped;
-    } else if (!std::isfinite(result.loss)) {
-      ++report.nonfinite_losses;
-      tell_of_loss(result, step + 1, location);
-    } else {
-      means.add(weigh(built, count), result.loss, share_of_hits(built));
-    }
-    if (progress)
-      progress->update(step + 1,
-                       std::isnan(means.loss()) ? "" : fmt::format("loss {:.4f}", means.loss()));
-  }
-  report.loss = means.loss();
-  report.accuracy = means.accuracy();
-  report.scale = scale();
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (options.validation) {
-    Evaluation evaluation = evaluate(*options.validation, location);
-    report.validation_loss = evaluation.loss;
-    report.validation_accuracy = evaluation.accuracy;
-  }
-  progress.reset();
-  if (options.progress)
-    runtime::log_info(fmt::format("{} {:.1f} s  {}", title, report.seconds,
-                                  describe(report, options.validation.has_value())));
-  return report;
-}
-
-Evaluation TrainerState::evaluate(const Dataset& data, ir::Location location) {
-  batch_types(data, location);  // checks
-  int64_t size = data.size(), batch = std::min(description.options.batch, size);
-  Means means;
-  for (int64_t first = 0; first < size; first += batch) {
-    int64_t count = std::min(batch, size - first);
-    Built& built = evaluation_program(data, count);
-    built.count.set_integer(0, count);
-    // Padding repeats the last sample: numbers that the model can take.
-    built.rows.resize(static_cast<size_t>(built.inputs.shape()[0]));
-    for (size_t i = 0; i < built.rows.size(); ++i)
-      built.rows[i] = std::min(first + static_cast<int64_t>(i), first + count - 1);
-    gather_rows(data.inputs, built.rows, built.inputs);
-    gather_rows(data.targets, built.rows, built.targets);
-    run(built);
-    means.add(weigh(built, count), built.results[0].item(), share_of_hits(built));
-  }
-  return {means.loss(), means.accuracy()};
 }
 
 }  // namespace mezzo::detail

@@ -47,19 +47,20 @@ std::string describe_producer(const ir::Op* op) {
 namespace {
 
 /// The first label out of range, in words; empty when there is none.
-std::string bad_label(const TrainerState::Built& built, ir::Location& location) {
+std::string bad_label(const TrainingModule& traced, const TrainerState::Batch& batch,
+                      ir::Location& location) {
   std::vector<const LabelRange*> computed;
-  for (const LabelRange& range : built.traced.labels) {
+  for (const LabelRange& range : traced.labels) {
     if (!range.of_targets) computed.push_back(&range);
-    for (int64_t i = 0; range.of_targets && i < built.targets.type.elements(); ++i) {
-      int64_t label = built.targets.as_integer(i);
+    for (int64_t i = 0; range.of_targets && i < batch.targets.type.elements(); ++i) {
+      int64_t label = batch.targets.as_integer(i);
       if (label == range.ignore_index || (label >= 0 && label < range.classes)) continue;
       location = range.location;
-      const ir::Type& type = built.targets.type;
+      const ir::Type& type = batch.targets.type;
       int64_t sample = type.rank() ? i / (type.elements() / type.shape[0]) : 0;
-      bool known = sample < static_cast<int64_t>(built.rows.size());
+      bool known = sample < static_cast<int64_t>(batch.rows.size());
       return fmt::format("cross_entropy: label {} of sample {} in the {} is out of range for {}",
-                         label, known ? built.rows[static_cast<size_t>(sample)] : sample,
+                         label, known ? batch.rows[static_cast<size_t>(sample)] : sample,
                          known ? "data set" : "batch",
                          ir::counted(range.classes, "class", "classes"));
     }
@@ -134,10 +135,11 @@ std::string remedy(const ir::Function& function, const ir::Op* producer, Verdict
 }  // namespace
 
 UserError stop_error(const TrainingDescription& description, const TrainerState::Built& built,
-                     VerdictCode code, const ir::Op* producer, int steps, double scale) {
+                     const TrainerState::Batch& batch, VerdictCode code, const ir::Op* producer,
+                     int steps, double scale) {
   ir::Location location = description.location;
   if (code == VerdictCode::BadIndex) {
-    std::string text = bad_label(built, location);
+    std::string text = bad_label(built.traced, batch, location);
     return UserError(location, text.empty() ? "an index is out of range" : text,
                      "nothing was updated; labels and indices must lie in [0, size)");
   }

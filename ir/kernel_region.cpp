@@ -58,6 +58,44 @@ std::vector<std::vector<Value>> optimizer_segments(const Op& kernel) {
   return segments;
 }
 
+std::vector<Op*> ops_behind(std::span<const Value> values) {
+  std::vector<Op*> ops;
+  std::unordered_set<const Op*> seen;
+  // Depth first, each op after its operands.
+  std::vector<std::pair<Op*, int>> work;
+  auto visit = [&](Value value) {
+    if (!value.is_parameter() && seen.insert(value.op()).second) work.emplace_back(value.op(), 0);
+  };
+  for (Value value : values) {
+    visit(value);
+    while (!work.empty()) {
+      auto& [op, next] = work.back();
+      if (next < op->num_operands()) {
+        visit(op->operand(next++));
+        continue;
+      }
+      ops.push_back(op);
+      work.pop_back();
+    }
+  }
+  return ops;
+}
+
+bool is_flat(std::span<const Value> yields) {
+  const Shape& space = yields[0].shape();
+  for (const Op* op : ops_behind(yields)) {
+    const bool pointwise = is_elementwise(op->kind()) || op->kind() == OpKind::Constant ||
+                           op->kind() == OpKind::RandomUniform ||
+                           op->kind() == OpKind::RandomNormal;
+    const bool scalar = op->result().type().elements() == 1;
+    if (!scalar && (!pointwise || !(op->result().shape() == space))) return false;
+    if (op->info().has(Trait::Random)) continue;  // reads its state, not a tensor
+    for (Value operand : op->operands())
+      if (operand.type().elements() != 1 && !(operand.shape() == space)) return false;
+  }
+  return true;
+}
+
 Value storage_of(Value value) {
   while (value.is(OpKind::Reshape)) value = value.op()->operand(0);
   return value;

@@ -32,6 +32,13 @@ KernelSpace kernel_space(const Op& kernel);
 /// sets of ops that share only parameters, constants and scalars.
 std::vector<std::vector<Value>> optimizer_segments(const Op& kernel);
 
+/// Ops of the region that the values depend on, each after those that it depends on.
+std::vector<Op*> ops_behind(std::span<const Value> values);
+
+/// All tensors behind `yields`, which have one shape, have that shape too and are read at the
+/// element itself: the position of an element is all that its computation depends on.
+bool is_flat(std::span<const Value> yields);
+
 /// Which results of a kernel may be stored over which operands: those that the kernel reads nowhere
 /// but at the element that it is about to write. Tasks run in any order and side by side, so every
 /// other read forbids it.

@@ -37,10 +37,14 @@ int widest_bytes(const Op& kernel) {
   return static_cast<int>(std::max<int64_t>(widest, 4));
 }
 
+/// Scalars are read once a thread, whatever its vector.
 int64_t narrowest_boundary_bytes(const Op& kernel) {
   int64_t narrowest = 8;
-  for (Value value : kernel.operands()) narrowest = std::min(narrowest, byte_size(value.dtype()));
-  for (Value value : kernel.results()) narrowest = std::min(narrowest, byte_size(value.dtype()));
+  auto add = [&](Value value) {
+    if (value.type().elements() != 1) narrowest = std::min(narrowest, byte_size(value.dtype()));
+  };
+  for (Value value : kernel.operands()) add(value);
+  for (Value value : kernel.results()) add(value);
   return std::max<int64_t>(narrowest, 1);
 }
 
@@ -90,13 +94,28 @@ Plan plan_elementwise(const Op& kernel, const Shape& space, const Target& target
   return plan;
 }
 
-/// Segments are cut separately; a task never spans two of them.
+/// Segments are cut separately; a task never spans two of them. A CUDA block takes several vectors
+/// a thread as long as the device has two blocks a multiprocessor: what all elements share is
+/// computed once for them.
 Plan plan_optimizer(const Op& kernel, const Target& target) {
   Plan plan = plan_elementwise(kernel, Shape{}, target);
-  if (target.kind != Target::Kind::Cuda) plan.grain = kElementsPerTask;
-  plan.tasks = 0;
-  for (const std::vector<Value>& segment : optimizer_segments(kernel))
-    plan.tasks += ceil_div(segment.front().type().elements(), plan.grain);
+  const std::vector<std::vector<Value>> segments = optimizer_segments(kernel);
+  auto tasks = [&] {
+    int64_t count = 0;
+    for (const std::vector<Value>& segment : segments)
+      count += ceil_div(segment.front().type().elements(), plan.grain);
+    return count;
+  };
+  if (target.kind == Target::Kind::Cuda) {
+    const int64_t one = plan.grain;
+    for (int64_t vectors : {4, 2, 1}) {
+      plan.grain = vectors * one;
+      if (tasks() >= 2 * target.multiprocessors) break;
+    }
+  } else {
+    plan.grain = kElementsPerTask;
+  }
+  plan.tasks = tasks();
   return plan;
 }
 
@@ -120,20 +139,42 @@ Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
   return plan;
 }
 
+/// Threads of a block stand in a row of vectors, 32 at most, so that a warp reads 512 bytes of a
+/// row or whole rows. Rows are cut into slabs while the device has room for blocks and a thread
+/// keeps work that pays for the second launch; a thread adds no more than 256 rows.
+Plan plan_cuda_columns(const Op& kernel, int64_t rows, int64_t columns, const Target& target) {
+  constexpr int64_t kFewestRows = 16, kMostRows = 256, kBlocksPerMultiprocessor = 4;
+  Plan plan;
+  plan.threads = kCudaThreads;
+  plan.vector = cuda_vector(kernel);
+  while (plan.vector > 1 && columns % plan.vector != 0) plan.vector /= 2;
+  int64_t width = 1;
+  while (width < 32 && width * plan.vector < columns) width *= 2;
+  plan.grain = width * plan.vector;
+  const int64_t height = plan.threads / width, blocks = ceil_div(columns, plan.grain);
+  const int64_t wanted = std::max<int64_t>(
+      1, kBlocksPerMultiprocessor * target.multiprocessors / std::max<int64_t>(blocks, 1));
+  int64_t per_thread = std::clamp(ceil_div(rows, height * wanted), kFewestRows, kMostRows);
+  if (rows <= 2 * kFewestRows * height) per_thread = 2 * kFewestRows;
+  plan.slices = std::max<int64_t>(1, ceil_div(rows, per_thread * height));
+  plan.tasks = blocks * plan.slices;
+  plan.reason = plan.slices == 1 ? "one block a column of vectors"
+                                 : "slabs of rows, whose sums a second launch adds";
+  return plan;
+}
+
 /// Columns are cut along the last axis; each index of the kept axes before it starts anew.
 Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target) {
-  std::span<const int64_t> kept = kind.space.dims().subspan(static_cast<size_t>(kind.reduced_axes));
+  const std::span<const int64_t> dims = kind.space.dims();
+  const std::span<const int64_t> kept = dims.subspan(static_cast<size_t>(kind.reduced_axes));
+  if (target.kind == Target::Kind::Cuda)
+    return plan_cuda_columns(kernel, product(dims.first(dims.size() - kept.size())), product(kept),
+                             target);
   int64_t last = kept.empty() ? 1 : kept.back();
   int64_t outer = kept.empty() ? 1 : product(kept.first(kept.size() - 1));
   Plan plan;
-  if (target.kind == Target::Kind::Cuda) {
-    plan.threads = 128;
-    plan.vector = 1;
-    plan.grain = plan.threads;
-  } else {
-    plan.vector = target.lanes(widest_bytes(kernel));
-    plan.grain = 8 * plan.vector;
-  }
+  plan.vector = target.lanes(widest_bytes(kernel));
+  plan.grain = 8 * plan.vector;
   plan.tasks = outer * ceil_div(last, plan.grain);
   return plan;
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/runtime/cache_key.h>
 
+#include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/codegen/llvm/orc.h>
 #include <mezzo/codegen/llvm/support.h>
 #include <mezzo/generated/generator_id.h>
 #include <mezzo/ir/hash.h>
 #include <mezzo/ir/kernel_region.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -14,12 +17,17 @@ namespace mezzo::runtime {
 namespace {
 
 /// Of what KernelStore puts into an entry; a new layout must not read old entries.
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 
 }  // namespace
 
 KeyContext KeyContext::here(std::string rounding, const ir::Target& target) {
-  return {std::move(rounding), target, MEZZO_GENERATOR_ID, codegen::llvm_version(),
+  if (target.kind == ir::Target::Kind::Cuda) {
+    const int version = codegen::nvrtc_version();
+    return {std::move(rounding), target, MEZZO_GENERATOR_ID,
+            fmt::format("nvrtc {}.{}", version / 1000, version % 1000 / 10), false};
+  }
+  return {std::move(rounding), target, MEZZO_GENERATOR_ID, "llvm " + codegen::llvm_version(),
           codegen::sanitized_build()};
 }
 
@@ -38,7 +46,7 @@ std::string kernel_key(const ir::Op& kernel, const KeyContext& context) {
     hash.update(std::find(words.begin(), words.end(), word->as<int64_t>()) - words.begin());
   }
   hash.update(context.rounding).update(ir::to_string(context.target));
-  hash.update(context.generator).update(context.llvm).update(context.sanitized);
+  hash.update(context.generator).update(context.compiler).update(context.sanitized);
   return hash.hex();
 }
 

@@ -15,7 +15,8 @@ struct KeyContext {
   ir::Target target;
   /// A hash of the sources of `codegen/`.
   std::string generator;
-  std::string llvm;
+  /// With its version: `llvm 19.1.7`, `nvrtc 13.0`.
+  std::string compiler;
   bool sanitized = false;
 
   /// With the facts of this library.

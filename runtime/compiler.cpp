@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/runtime/compiler.h>
 
+#include <mezzo/codegen/cuda/emit_kernel.h>
+#include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/codegen/llvm/emit_kernel.h>
 #include <mezzo/codegen/llvm/support.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/passes/pass_manager.h>
+#include <mezzo/runtime/cpu_executable.h>
+#include <mezzo/runtime/cpu_kernels.h>
+#include <mezzo/runtime/cuda_executable.h>
+#include <mezzo/runtime/cuda_kernels.h>
 #include <mezzo/runtime/files.h>
 #include <mezzo/runtime/kernel_store.h>
 #include <mezzo/runtime/launch_text.h>
@@ -33,8 +39,18 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// The target, which this machine must be able to run.
-ir::Target runnable_target(const std::string& name) {
+/// The GPU's own target.
+ir::Target cuda_target(const CudaContext& context, const std::string& name) {
+  if (name != "native" && name != context.target().name)
+    throw DeviceError(
+        fmt::format("target '{}' is not what {} runs, which is {}; "
+                    "compile for `native`",
+                    name, context.device_text(), context.target().name));
+  return context.target();
+}
+
+/// The target, which this machine's processor must be able to run.
+ir::Target cpu_target(const std::string& name) {
   ir::Target target = codegen::resolve_target(name);
   ir::Target native = codegen::native_target();
   if (target.kind != ir::Target::Kind::Cpu)
@@ -56,6 +72,7 @@ std::string target_name(const ir::Module& module, const passes::Pipeline& pipeli
                         const CompileOptions& options) {
   if (contains(pipeline, "plan-kernels")) return options.target;
   std::string recorded = module.attrs().get_string("target");
+  if (options.device.kind == DeviceId::Kind::Cuda) return recorded.empty() ? "no GPU" : recorded;
   if (recorded == codegen::native_target().name) return "native";
   // Without a target plans are made for vectors of 16 bytes, as every one of these has them.
   return recorded.empty() ? "x86-64-v2" : recorded;
@@ -75,21 +92,38 @@ void write_dump(const ir::DebugOptions& debug, const std::string& file, const st
              {std::as_bytes(std::span(text.data(), text.size()))});
 }
 
-/// Words that no compilation for a processor can answer; once a process, not once a model.
-void warn_of_words(const ir::DebugOptions& debug) {
+/// Words that no compilation for this kind of device can answer; once a process, not once a model.
+void warn_of_words(const ir::DebugOptions& debug, bool cuda) {
   static std::atomic<bool> told{false};
-  constexpr ir::DebugArea kAreas[] = {ir::DebugArea::Passes, ir::DebugArea::CpuCode,
-                                      ir::DebugArea::Executable, ir::DebugArea::Runs};
+  const ir::DebugArea kAreas[] = {ir::DebugArea::Passes,
+                                  cuda ? ir::DebugArea::CudaCode : ir::DebugArea::CpuCode,
+                                  ir::DebugArea::Executable, ir::DebugArea::Runs};
   const std::vector<std::string> words = debug.words_outside(kAreas);
   if (words.empty() || told.exchange(true)) return;
-  log_warning(
-      fmt::format("MEZZO_DEBUG: '{}' shows nothing here: kernels are compiled for this "
-                  "processor; `mezzo build --target=sm_90` makes CUDA code",
-                  fmt::join(words, ",")));
+  log_warning(fmt::format("MEZZO_DEBUG: '{}' shows nothing here: kernels are compiled for {}",
+                          fmt::join(words, ","),
+                          cuda ? "a GPU, and --device=cpu runs on the processor"
+                               : "this processor; `mezzo build --target=sm_90` makes CUDA code"));
+}
+
+void dump_cuda_kernels(const std::vector<const ir::Op*>& kernels, const std::string& function,
+                       const ir::Target& target, const ir::DebugOptions& debug) {
+  if (!debug.dumps("cuda") && !debug.dumps("ptx")) return;
+  for (const ir::Op* kernel : kernels) {
+    const std::string name = function + "." + kernel->kernel_name();
+    const codegen::CudaSource source =
+        codegen::emit_cuda_kernel(*kernel, target, kernel->kernel_name());
+    const std::string program = codegen::cuda_program(std::span(&source, 1));
+    if (debug.dumps("cuda")) write_dump(debug, name + ".cu", program);
+    if (debug.dumps("ptx"))
+      write_dump(debug, name + ".ptx", codegen::compile_cuda(program, target.name, name).ptx);
+  }
 }
 
 void dump_kernels(const std::vector<const ir::Op*>& kernels, const std::string& function,
                   const ir::Target& target, const ir::DebugOptions& debug) {
+  if (target.kind == ir::Target::Kind::Cuda)
+    return dump_cuda_kernels(kernels, function, target, debug);
   for (const ir::Op* kernel : kernels) {
     std::string name = function + "." + kernel->kernel_name();
     for (bool assembly : {false, true}) {
@@ -154,7 +188,12 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   warn_of_unserved(debug);
   debug.to = dump_folder(debug.to);
 
-  warn_of_words(debug);
+  const bool cuda = options.device.kind == DeviceId::Kind::Cuda;
+  MEZZO_CHECK(options.device.kind != DeviceId::Kind::Interpreter,
+              "the interpreter compiles nothing");
+  std::shared_ptr<CudaContext> gpu;
+  if (cuda) gpu = cuda_context(options.device.ordinal);
+  warn_of_words(debug, cuda);
   std::shared_ptr<ThreadPool> pool = shared_thread_pool(options.threads);
 
   // All below may rely on what the verifier promises: references, plans, places.
@@ -165,7 +204,8 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   out.pipeline = passes::print_pipeline(pipeline);
 
   passes::PassContext context;
-  context.target = runnable_target(target_name(*module, pipeline, options));
+  const std::string target = target_name(*module, pipeline, options);
+  context.target = cuda ? cuda_target(*gpu, target) : cpu_target(target);
   passes::ManagerOptions manager;
   manager.debug = debug;
 #ifndef NDEBUG
@@ -195,18 +235,23 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
 
   Clock::time_point generation = Clock::now();
   std::string rounding = module->attrs().get_string("rounding", "as-written");
+  std::unique_ptr<KernelBackend> backend;
+  if (cuda)
+    backend = std::make_unique<CudaBackend>(gpu);
+  else
+    backend = std::make_unique<CpuBackend>(context.target);
   std::vector<StoredKernel> stored =
-      load_kernels(kernels, KeyContext::here(rounding, context.target),
+      load_kernels(kernels, KeyContext::here(rounding, context.target), *backend,
                    {.disk = options.disk_cache, .pool = options.background ? nullptr : pool.get()});
   count_sources(kernels, stored, debug.cache, out);
   out.timings.push_back({"kernels", milliseconds_since(generation)});
 
   Clock::time_point binding = Clock::now();
-  std::vector<std::shared_ptr<const LoadedKernel>> loaded;
-  for (StoredKernel& each : stored) loaded.push_back(std::move(each.kernel));
+  const RunLog log{debug.launch, debug.numerics};
   auto executable =
-      std::make_unique<Executable>(std::move(module), planned, std::move(loaded), std::move(pool),
-                                   RunLog{debug.launch, debug.numerics});
+      cuda ? make_cuda_executable(std::move(module), planned, stored, std::move(gpu), log,
+                                  options.disk_cache)
+           : make_cpu_executable(std::move(module), planned, stored, std::move(pool), log);
   out.timings.push_back({"executable", milliseconds_since(binding)});
   out.milliseconds = milliseconds_since(start);
   if (debug.dumps("plan")) {

@@ -6,6 +6,7 @@
 #include <mezzo/ir/graph.h>
 #include <mezzo/ir/target.h>
 #include <mezzo/passes/pass.h>
+#include <mezzo/runtime/device_id.h>
 #include <mezzo/runtime/executable.h>
 
 #include <memory>
@@ -26,7 +27,9 @@ struct CompileOptions {
   /// `excess` or `as-written`; empty: what the module records, else `excess`. UserError where the
   /// module is rounded otherwise already.
   std::string rounding = {};
-  /// `native` or a name of ir/target.h.
+  /// Where it will run; not the interpreter.
+  DeviceId device = {};
+  /// `native` or a name of ir/target.h that the device can run.
   std::string target = "native";
   /// Options of loss-scale in attribute notation (`{interval = 2000}`), or "off".
   std::string loss_scale = {};

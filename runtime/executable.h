@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A compiled function: ordered launches over one activation arena. State (parameters, moments,
-// scale, counters) is not owned: it lives in arenas of the model and is bound by ordinal, so that
-// several executables share it.
+// scale, counters) is not owned: it belongs to the model and is bound by ordinal, so that several
+// executables share it.
 #pragma once
 
 #include <mezzo/ir/graph.h>
@@ -15,8 +15,8 @@
 
 namespace mezzo::runtime {
 
-class ThreadPool;
-struct LoadedKernel;
+class Binding;
+struct HostArray;
 
 /// What one run reported besides its results.
 struct RunStatus {
@@ -34,33 +34,25 @@ struct RunLog {
 
 class Executable {
  public:
-  /// Of a planned function of `module`; `kernels` are those of its kernel ops, in order.
-  Executable(std::unique_ptr<ir::Module> module, const ir::Function& function,
-             std::vector<std::shared_ptr<const LoadedKernel>> kernels,
-             std::shared_ptr<ThreadPool> pool, const RunLog& log = {});
-  ~Executable();
-  Executable(const Executable&) = delete;
-  Executable& operator=(const Executable&) = delete;
+  virtual ~Executable() = default;
 
   /// The planned function that runs, and its module (stage planned).
-  const ir::Module& module() const;
-  const ir::Function& function() const;
+  virtual const ir::Module& module() const = 0;
+  virtual const ir::Function& function() const = 0;
 
-  /// Runs the function. `parameters[i]` points to the dense row-major data of parameter i; those of
-  /// {param} and {state} parameters that a result updates are written in place. `results[j]` points
-  /// to space for result j; for a result that updates a parameter it may be null. Blocks until
-  /// done; not thread-safe (one arena). Throws InternalError for a wrong number of pointers and for
-  /// null where there are elements.
-  RunStatus run(std::span<void* const> parameters, std::span<void* const> results);
+  /// Runs the function. `parameters[i]` points to the dense row-major data of parameter i in host
+  /// memory; those of {param} and {state} parameters that a result updates are written in place.
+  /// `results[j]` points to space for result j; for a result that updates a parameter it may be
+  /// null. Blocks until done; not thread-safe (one arena). Throws InternalError for a wrong number
+  /// of pointers and for null where there are elements.
+  virtual RunStatus run(std::span<void* const> parameters, std::span<void* const> results) = 0;
+  /// As Program::run: what a device has computed stays there until somebody looks.
+  virtual bool run(std::span<const Binding> parameters, std::span<HostArray* const> results) = 0;
 
   /// One line per kernel: name, family, ops, types, bytes, tasks, plan.
-  std::vector<std::string> launch_lines() const;
-  int64_t arena_bytes() const;
-  int64_t kernels() const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
+  virtual std::vector<std::string> launch_lines() const = 0;
+  virtual int64_t arena_bytes() const = 0;
+  virtual int64_t kernels() const = 0;
 };
 
 }  // namespace mezzo::runtime

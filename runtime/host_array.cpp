@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <string>
 
@@ -106,9 +107,50 @@ void store_integer(DType dtype, std::byte* to, int64_t value) {
 
 }  // namespace
 
+/// Several threads may look at an array that is newer on the device: the first of them fetches it.
+struct HostArray::Mirror {
+  std::mutex mutex;
+  std::shared_ptr<DeviceCopy> copy;
+  enum class Newer : uint8_t { Neither, Host, Device } newer = Newer::Neither;
+};
+
+HostArray::HostArray(const HostArray& other) : type(other.type), bytes_(other.bytes()) {}
+
+HostArray& HostArray::operator=(const HostArray& other) {
+  if (this != &other) *this = HostArray(other);
+  return *this;
+}
+
+void HostArray::set_device_copy(std::shared_ptr<DeviceCopy> copy, bool newer) {
+  if (!mirror_) mirror_ = std::make_shared<Mirror>();
+  std::lock_guard lock(mirror_->mutex);
+  mirror_->copy = std::move(copy);
+  mirror_->newer = newer ? Mirror::Newer::Device : Mirror::Newer::Neither;
+}
+
+HostArray::OnDevice HostArray::device_copy() const {
+  if (!mirror_) return {};
+  std::lock_guard lock(mirror_->mutex);
+  return {mirror_->copy, mirror_->newer != Mirror::Newer::Host};
+}
+
+void HostArray::fetch() const {
+  std::lock_guard lock(mirror_->mutex);
+  if (mirror_->newer != Mirror::Newer::Device) return;
+  bytes_.resize(static_cast<size_t>(type.bytes()));
+  mirror_->copy->download(bytes_);
+  mirror_->newer = Mirror::Newer::Neither;
+}
+
+void HostArray::reclaim() {
+  fetch();
+  std::lock_guard lock(mirror_->mutex);
+  mirror_->newer = Mirror::Newer::Host;
+}
+
 HostArray::HostArray(const ir::Type& type) : type(type) {
   try {
-    bytes.resize(static_cast<size_t>(type.bytes()));
+    bytes_.resize(static_cast<size_t>(type.bytes()));
   } catch (const std::bad_alloc&) {
     fail_out_of_memory("an array " + ir::to_string(type), static_cast<double>(type.bytes()));
   }
@@ -123,35 +165,35 @@ HostArray::HostArray(const ir::Type& type, std::span<const double> values) : Hos
 }
 
 void HostArray::check_size() const {
-  if (static_cast<int64_t>(bytes.size()) != type.bytes())
+  if (static_cast<int64_t>(bytes().size()) != type.bytes())
     throw UserError({}, "array: " + to_string(type) + " takes " +
                             ir::counted(type.bytes(), "byte") + ", but there are " +
-                            std::to_string(bytes.size()));
+                            std::to_string(bytes().size()));
 }
 
 size_t HostArray::offset_of(int64_t index) const {
   const auto size = static_cast<size_t>(ir::byte_size(type.dtype));
   // A negative index is a huge one here.
-  if (static_cast<size_t>(index) >= bytes.size() / size)
+  if (static_cast<size_t>(index) >= bytes().size() / size)
     throw UserError({}, "array: there is no element " + std::to_string(index) + " in " +
-                            to_string(type) + " with " + ir::counted(bytes.size(), "byte"));
+                            to_string(type) + " with " + ir::counted(bytes().size(), "byte"));
   return static_cast<size_t>(index) * size;
 }
 
 double HostArray::as_double(int64_t index) const {
-  return load_double(type.dtype, bytes.data() + offset_of(index));
+  return load_double(type.dtype, bytes().data() + offset_of(index));
 }
 
 int64_t HostArray::as_integer(int64_t index) const {
-  return load_integer(type.dtype, bytes.data() + offset_of(index));
+  return load_integer(type.dtype, bytes().data() + offset_of(index));
 }
 
 void HostArray::set(int64_t index, double value) {
-  store_double(type.dtype, bytes.data() + offset_of(index), value);
+  store_double(type.dtype, bytes().data() + offset_of(index), value);
 }
 
 void HostArray::set_integer(int64_t index, int64_t value) {
-  store_integer(type.dtype, bytes.data() + offset_of(index), value);
+  store_integer(type.dtype, bytes().data() + offset_of(index), value);
 }
 
 std::vector<double> HostArray::to_doubles() const {

@@ -150,7 +150,7 @@ HostArray read_idx(const std::filesystem::path& path) {
   }
   HostArray array;
   array.type = {code->dtype, shape};
-  array.bytes = native_elements(std::span<const std::byte>(bytes).subspan(start), *code);
+  array.bytes() = native_elements(std::span<const std::byte>(bytes).subspan(start), *code);
   return array;
 }
 

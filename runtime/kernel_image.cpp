@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a compiled kernel: a magic word, launches, memory needs, object code; integers are
+// A magic word, memory needs, what the caller must know, launches, code; integers are
 // 64 bits in the machine's byte order, which is part of every key through the target.
-#include <mezzo/runtime/kernel_store.h>
+#include <mezzo/runtime/kernel_image.h>
 
 #include <cstring>
 
@@ -9,7 +9,7 @@ namespace mezzo::runtime {
 
 namespace {
 
-constexpr int64_t kMagic = 0x4d5a4b4e4c31;  // MZKNL1
+constexpr int64_t kMagic = 0x4d5a4b4e4c32;  // MZKNL2
 
 class Writer {
  public:
@@ -59,12 +59,16 @@ std::vector<std::byte> write_image(const KernelImage& image) {
   out.integer(kMagic);
   out.integer(image.scratch_bytes);
   out.integer(image.workspace_bytes);
+  out.integer(image.checks_index);
+  out.integer(image.indirect);
   out.integer(static_cast<int64_t>(image.launches.size()));
-  for (const codegen::KernelLaunch& launch : image.launches) {
+  for (const KernelImage::Launch& launch : image.launches) {
     out.block(launch.symbol.data(), launch.symbol.size());
     out.integer(launch.tasks);
+    out.integer(launch.threads);
+    out.integer(launch.shared_bytes);
   }
-  out.block(image.object.bytes.data(), image.object.bytes.size());
+  out.block(image.code.data(), image.code.size());
   return std::move(out.bytes);
 }
 
@@ -74,17 +78,21 @@ std::optional<KernelImage> read_image(std::span<const std::byte> bytes) {
   KernelImage image;
   image.scratch_bytes = in.integer();
   image.workspace_bytes = in.integer();
+  image.checks_index = in.integer() != 0;
+  image.indirect = in.integer() != 0;
   int64_t launches = in.integer();
   for (int64_t i = 0; i < launches && in.good; ++i) {
     std::span<const std::byte> symbol = in.block();
-    codegen::KernelLaunch launch;
+    KernelImage::Launch launch;
     launch.symbol.assign(reinterpret_cast<const char*>(symbol.data()), symbol.size());
     launch.tasks = in.integer();
+    launch.threads = in.integer();
+    launch.shared_bytes = in.integer();
     image.launches.push_back(std::move(launch));
   }
-  std::span<const std::byte> object = in.block();
+  std::span<const std::byte> code = in.block();
   if (!in.at_end() || image.scratch_bytes < 0 || image.workspace_bytes < 0) return std::nullopt;
-  image.object.bytes.assign(object.begin(), object.end());
+  image.code.assign(code.begin(), code.end());
   return image;
 }
 

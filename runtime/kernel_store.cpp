@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/runtime/kernel_store.h>
 
-#include <mezzo/codegen/llvm/emit_kernel.h>
+#include <mezzo/ir/error.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/ir/printer.h>
 #include <mezzo/runtime/kernel_cache.h>
@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -18,10 +19,9 @@ namespace mezzo::runtime {
 
 namespace {
 
-/// What the process holds: one JIT, the kernels that some executable keeps alive, a cache a folder.
+/// What the process holds: the kernels that some executable keeps alive, a cache a folder.
 struct Process {
   std::mutex mutex;
-  codegen::Jit jit;
   std::unordered_map<std::string, std::weak_ptr<const LoadedKernel>> alive;
   std::map<std::string, std::shared_ptr<DiskCache>> caches;
 };
@@ -31,6 +31,18 @@ Process& process() {
   static auto* instance = new Process;
   return *instance;
 }
+
+/// What is looked for, and how it is made where it is not found.
+struct Request {
+  std::string key, device;
+  std::function<KernelImage()> compile;
+  std::function<std::shared_ptr<LoadedKernel>(const KernelImage&)> load;
+  /// What the binary is, for who looks into the folder.
+  std::function<std::string(const KernelImage&)> manifest;
+
+  /// Code is loaded on one device.
+  std::string alive_key() const { return key + "@" + device; }
+};
 
 std::shared_ptr<const LoadedKernel> find_alive(const std::string& key) {
   Process& here = process();
@@ -43,10 +55,11 @@ std::shared_ptr<const LoadedKernel> find_alive(const std::string& key) {
 }
 
 /// The kernel that all users of the key share: the first one wins.
-std::shared_ptr<const LoadedKernel> share(std::shared_ptr<const LoadedKernel> kernel) {
+std::shared_ptr<const LoadedKernel> share(std::shared_ptr<const LoadedKernel> kernel,
+                                          const Request& request) {
   Process& here = process();
   std::lock_guard lock(here.mutex);
-  std::weak_ptr<const LoadedKernel>& entry = here.alive[kernel->key];
+  std::weak_ptr<const LoadedKernel>& entry = here.alive[request.alive_key()];
   if (std::shared_ptr<const LoadedKernel> earlier = entry.lock()) return earlier;
   entry = kernel;
   return kernel;
@@ -59,17 +72,6 @@ std::shared_ptr<DiskCache> disk_cache() {
   std::shared_ptr<DiskCache>& cache = here.caches[folder.string()];
   if (!cache) cache = std::make_shared<DiskCache>(folder);
   return cache;
-}
-
-std::shared_ptr<const LoadedKernel> load(const std::string& key, const KernelImage& image) {
-  auto kernel = std::make_shared<LoadedKernel>();
-  kernel->key = key;
-  kernel->scratch_bytes = image.scratch_bytes;
-  kernel->workspace_bytes = image.workspace_bytes;
-  kernel->code = process().jit.load(image.object);
-  for (const codegen::KernelLaunch& launch : image.launches)
-    kernel->launches.push_back({kernel->code.kernel(launch.symbol), launch.tasks});
-  return kernel;
 }
 
 /// Names of the values around kernels of one function, made when the first of them is compiled:
@@ -88,52 +90,83 @@ class Names {
   std::map<const ir::Function*, std::unique_ptr<ir::ValueNames>> names_;
 };
 
-/// What the binary is, for who looks into the folder.
 std::string manifest(const ir::Op& kernel, const KeyContext& context, const KernelImage& image,
                      Names& names) {
   std::string out = fmt::format("kernel of family {}\n", to_string(ir::family_of(kernel)));
   out += fmt::format("plan {}\n", ir::print(kernel.plan()));
-  out += fmt::format("rounding {}\ntarget {}\nllvm {}\ngenerator {}\n", context.rounding,
-                     to_string(context.target), context.llvm, context.generator);
+  out += fmt::format("rounding {}\ntarget {}\ncompiler {}\ngenerator {}\n", context.rounding,
+                     to_string(context.target), context.compiler, context.generator);
   if (context.sanitized) out += "checked by AddressSanitizer\n";
-  for (const codegen::KernelLaunch& launch : image.launches)
-    out += fmt::format("launch {} tasks {}\n", launch.symbol, launch.tasks);
+  for (const KernelImage::Launch& launch : image.launches)
+    out += fmt::format("launch {} tasks {}{}\n", launch.symbol, launch.tasks,
+                       launch.threads > 0 ? fmt::format(" of {} threads", launch.threads) : "");
   out += fmt::format("scratch {} bytes a thread, workspace {} bytes\n", image.scratch_bytes,
                      image.workspace_bytes);
   return out + "\n" + ir::print(kernel, names.of(kernel)) + "\n";
 }
 
-KernelImage compile_image(const ir::Op& kernel, const std::string& key, const KeyContext& context) {
-  std::string symbol = fmt::format("{}_{}", to_string(ir::family_of(kernel)), key.substr(0, 12));
-  codegen::CpuKernel made = codegen::compile_cpu_kernel(kernel, context.target, symbol);
-  return {std::move(made.object), std::move(made.launches), made.scratch_bytes,
-          made.workspace_bytes};
+std::shared_ptr<const LoadedKernel> load(const Request& request, const KernelImage& image) {
+  std::shared_ptr<LoadedKernel> loaded = request.load(image);
+  loaded->key = request.key;
+  loaded->workspace_bytes = image.workspace_bytes;
+  for (const KernelImage::Launch& launch : image.launches) loaded->tasks.push_back(launch.tasks);
+  return share(std::move(loaded), request);
 }
 
-StoredKernel find_or_compile(const ir::Op& kernel, const std::string& key,
-                             const KeyContext& context, DiskCache* cache, Names& names) {
-  if (auto alive = find_alive(key)) return {alive, KernelSource::Memory, ""};
+/// Null, with the reason, where the disk has no such kernel or one that cannot be loaded.
+std::shared_ptr<const LoadedKernel> load_stored(const Request& request, DiskCache& cache,
+                                                std::string& miss_reason) {
+  auto bytes = cache.find(request.key, &miss_reason);
+  if (!bytes) return nullptr;
+  try {
+    if (auto image = read_image(*bytes)) return load(request, *image);
+    miss_reason = "the entry is not a kernel";
+  } catch (const DeviceError& error) {
+    // The first line says it; advice is of no use where it is compiled anew.
+    const std::string_view text = error.what();
+    miss_reason = fmt::format("the entry cannot be loaded: {}", text.substr(0, text.find('\n')));
+  }
+  log_warning(
+      fmt::format("kernel cache: entry {}: {}; it is compiled anew", request.key, miss_reason));
+  return nullptr;
+}
+
+StoredKernel find_or_compile(const Request& request, DiskCache* cache) {
+  if (auto alive = find_alive(request.alive_key())) return {alive, KernelSource::Memory, ""};
   StoredKernel out;
   out.miss_reason = cache ? "" : "the disk cache is off";
-  if (cache) {
-    if (auto bytes = cache->find(key, &out.miss_reason)) {
-      if (auto image = read_image(*bytes))
-        return {share(load(key, *image)), KernelSource::Disk, ""};
-      out.miss_reason = "the entry is not a kernel";
-      log_warning(fmt::format("kernel cache: entry {} is not a kernel; it is compiled anew", key));
-    }
-  }
-  KernelImage image = compile_image(kernel, key, context);
-  if (cache) cache->store(key, write_image(image), manifest(kernel, context, image, names));
-  out.kernel = share(load(key, image));
+  if (cache)
+    if (auto stored = load_stored(request, *cache, out.miss_reason))
+      return {stored, KernelSource::Disk, ""};
+  const KernelImage image = request.compile();
+  if (cache) cache->store(request.key, write_image(image), request.manifest(image));
+  out.kernel = load(request, image);
   out.source = KernelSource::Compiled;
   return out;
 }
 
+Request request_of(const ir::Op& kernel, const std::string& key, const KeyContext& context,
+                   const KernelBackend& backend, Names& names) {
+  const std::string symbol =
+      fmt::format("{}_{}", to_string(ir::family_of(kernel)), key.substr(0, 12));
+  return {key, backend.device(),
+          [&kernel, &backend, symbol] { return backend.compile(kernel, symbol); },
+          [&](const KernelImage& image) { return backend.load(image, kernel); },
+          [&](const KernelImage& image) { return manifest(kernel, context, image, names); }};
+}
+
 }  // namespace
 
+StoredKernel load_helper(const HelperCode& helper, const std::string& device,
+                         const StoreOptions& options) {
+  const Request request{helper.key, device, helper.compile, helper.load,
+                        [&](const KernelImage&) { return helper.description; }};
+  return find_or_compile(request, options.disk ? disk_cache().get() : nullptr);
+}
+
 std::vector<StoredKernel> load_kernels(std::span<const ir::Op* const> kernels,
-                                       const KeyContext& context, const StoreOptions& options) {
+                                       const KeyContext& context, const KernelBackend& backend,
+                                       const StoreOptions& options) {
   std::vector<std::string> keys;
   std::unordered_map<std::string, size_t> first;  // key -> place in `unique`
   std::vector<size_t> unique;                     // kernels, one a key
@@ -148,8 +181,8 @@ std::vector<StoredKernel> load_kernels(std::span<const ir::Op* const> kernels,
   auto work = [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       size_t place = unique[static_cast<size_t>(i)];
-      loaded[static_cast<size_t>(i)] =
-          find_or_compile(*kernels[place], keys[place], context, cache.get(), names);
+      loaded[static_cast<size_t>(i)] = find_or_compile(
+          request_of(*kernels[place], keys[place], context, backend, names), cache.get());
     }
   };
   if (options.pool)

@@ -3,13 +3,13 @@
 // from the code generator, several at a time.
 #pragma once
 
-#include <mezzo/codegen/llvm/orc.h>
 #include <mezzo/ir/graph.h>
 #include <mezzo/runtime/cache_key.h>
+#include <mezzo/runtime/kernel_image.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,18 +18,26 @@ namespace mezzo::runtime {
 
 class ThreadPool;
 
-/// Code of a kernel in this process; one for all kernels of equal key.
+/// Code of a kernel in this process; one for all kernels of equal key. How it is run is the
+/// business of its back end, which made it and knows its class.
 struct LoadedKernel {
-  struct Launch {
-    codegen::KernelFunction function = nullptr;
-    int64_t tasks = 0;
-  };
+  virtual ~LoadedKernel() = default;
   std::string key;
-  /// In order, each after all tasks of the one before.
-  std::vector<Launch> launches;
-  /// Bytes of scratch memory a thread, and of one workspace after the outputs.
-  int64_t scratch_bytes = 0, workspace_bytes = 0;
-  codegen::LoadedCode code;
+  /// By launch, each after all tasks of the one before.
+  std::vector<int64_t> tasks;
+  /// Bytes of one workspace after the outputs.
+  int64_t workspace_bytes = 0;
+};
+
+/// How kernels become code that runs on a device. Used by several threads at once.
+class KernelBackend {
+ public:
+  virtual ~KernelBackend() = default;
+  /// Kernels of equal key are one where this is equal too: `cpu`, `cuda:1`.
+  virtual std::string device() const = 0;
+  virtual KernelImage compile(const ir::Op& kernel, const std::string& symbol) const = 0;
+  virtual std::shared_ptr<LoadedKernel> load(const KernelImage& image,
+                                             const ir::Op& kernel) const = 0;
 };
 
 /// Where a kernel came from.
@@ -48,18 +56,21 @@ struct StoreOptions {
   ThreadPool* pool = nullptr;
 };
 
+/// Code that is no kernel op of a program: what a device needs for all of them.
+struct HelperCode {
+  std::string key;          // 32 hexadecimal digits
+  std::string description;  // for who looks into the cache's folder
+  std::function<KernelImage()> compile;
+  std::function<std::shared_ptr<LoadedKernel>(const KernelImage& image)> load;
+};
+
+/// From the same places as a kernel; `device` as in KernelBackend.
+StoredKernel load_helper(const HelperCode& helper, const std::string& device,
+                         const StoreOptions& options);
+
 /// One entry for each kernel op, equal kernels sharing one. Throws what the code generator throws.
 std::vector<StoredKernel> load_kernels(std::span<const ir::Op* const> kernels,
-                                       const KeyContext& context, const StoreOptions& options);
-
-/// A compiled kernel as bytes on disk.
-struct KernelImage {
-  codegen::ObjectCode object;
-  std::vector<codegen::KernelLaunch> launches;
-  int64_t scratch_bytes = 0, workspace_bytes = 0;
-};
-std::vector<std::byte> write_image(const KernelImage& image);
-/// Nothing when the bytes are not an image.
-std::optional<KernelImage> read_image(std::span<const std::byte> bytes);
+                                       const KeyContext& context, const KernelBackend& backend,
+                                       const StoreOptions& options);
 
 }  // namespace mezzo::runtime

@@ -65,8 +65,8 @@ int64_t traffic_bytes(const ir::Op& kernel) {
 
 std::string launch_text(const ir::Op& kernel, const LoadedKernel& loaded) {
   std::string tasks;
-  for (const LoadedKernel::Launch& launch : loaded.launches)
-    tasks += fmt::format("{}{}", tasks.empty() ? "" : " + ", launch.tasks);
+  for (int64_t launch : loaded.tasks)
+    tasks += fmt::format("{}{}", tasks.empty() ? "" : " + ", launch);
   tasks += tasks == "1" ? " task" : " tasks";
   return fmt::format("@{} {} ({}) {} -> {}, {}, {} {}", kernel.kernel_name(),
                      to_string(ir::family_of(kernel)), ops_text(kernel),

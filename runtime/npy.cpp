@@ -228,7 +228,7 @@ HostArray read_npy(const std::filesystem::path& path) {
     for (std::byte& value : bytes) value = value != std::byte{0} ? std::byte{1} : std::byte{0};
   HostArray array;
   array.type = type;
-  array.bytes = std::move(bytes);
+  array.bytes() = std::move(bytes);
   return array;
 }
 
@@ -254,7 +254,7 @@ void write_npy(const std::filesystem::path& path, const HostArray& array) {
   front += static_cast<char>(header.size() & 255);
   front += static_cast<char>(header.size() >> 8);
   front += header;
-  write_file(path, {std::as_bytes(std::span<const char>(front)), array.bytes});
+  write_file(path, {std::as_bytes(std::span<const char>(front)), array.bytes()});
 }
 
 }  // namespace mezzo::runtime

@@ -52,7 +52,7 @@ std::string result_line(const ir::Function& function, int index, const HostArray
   for (int64_t first = 0; first < elements; first += kBlock) {
     const ir::Type type(array.type.dtype, {std::min(kBlock, elements - first)});
     const ir::InterpreterTensor block = ir::from_bytes(
-        type, std::span(array.bytes)
+        type, std::span(array.bytes())
                   .subspan(static_cast<size_t>(first * size), static_cast<size_t>(type.bytes())));
     for (int64_t i = 0; i < block.elements(); ++i) {
       const double value = block.number(i);

@@ -23,8 +23,8 @@ class CompiledProgram : public Program {
                   const CompileOptions& options)
       : executable_(compile(std::move(module), function, options, &report)) {}
   const ir::Function& function() const override { return executable_->function(); }
-  bool run(std::span<void* const> parameters, std::span<void* const> results) override {
-    return executable_->run(parameters, results).index_out_of_range;
+  bool run(std::span<const Binding> parameters, std::span<HostArray* const> results) override {
+    return executable_->run(parameters, results);
   }
   std::vector<std::string> launch_lines() const override { return executable_->launch_lines(); }
 
@@ -62,7 +62,8 @@ class InterpretedProgram : public Program {
 
   const ir::Function& function() const override { return *function_; }
 
-  bool run(std::span<void* const> parameters, std::span<void* const> results) override {
+  bool run(std::span<const Binding> bound, std::span<HostArray* const> arrays) override {
+    const auto [parameters, results] = host_pointers(*function_, bound, arrays);
     std::vector<ir::InterpreterTensor> inputs;
     for (int i = 0; i < function_->num_parameters(); ++i) {
       const ir::Type& type = function_->parameter(i).type();
@@ -108,7 +109,7 @@ class InterpretedProgram : public Program {
   void log_numerics(const ir::RunResult& run) const {
     std::vector<HostArray> arrays;
     for (const ir::InterpreterTensor& tensor : run.results)
-      to_bytes(tensor, arrays.emplace_back(tensor.type).bytes);
+      to_bytes(tensor, arrays.emplace_back(tensor.type).bytes());
     for (const std::string& line : numerics_lines(*function_, run.words, arrays))
       log_info(fmt::format("numerics of @{}: {}", function_->name(), line));
   }
@@ -121,9 +122,8 @@ class InterpretedProgram : public Program {
 }  // namespace
 
 std::unique_ptr<Program> build_program(std::unique_ptr<ir::Module> module,
-                                       const std::string& function, Engine engine,
-                                       const CompileOptions& options) {
-  if (engine == Engine::Interpreted)
+                                       const std::string& function, const CompileOptions& options) {
+  if (options.device.kind == DeviceId::Kind::Interpreter)
     return std::make_unique<InterpretedProgram>(std::move(module), function, options);
   return std::make_unique<CompiledProgram>(std::move(module), function, options);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One way to run a function of a module, for the language and for the tool: compiled for this
-// processor, or by the interpreter, op by op.
+// One way to run a function of a module, for the language and for the tool: compiled for a
+// processor or a GPU, or by the interpreter, op by op.
 #pragma once
 
+#include <mezzo/runtime/binding.h>
 #include <mezzo/runtime/compiler.h>
 #include <mezzo/runtime/module_pipeline.h>
 
@@ -19,18 +20,20 @@ class Program {
   /// The function that runs. Its parameters are those of the function as it was given and, behind
   /// them, the state that passes added; for a function with a gradient the same on both engines.
   virtual const ir::Function& function() const = 0;
-  /// As Executable::run; true when an index was out of range, which in a step the verdict tells.
-  virtual bool run(std::span<void* const> parameters, std::span<void* const> results) = 0;
+  /// Runs the function. `parameters[i]` is of the type of parameter i, and one that the program may
+  /// change where a result updates it; `results[j]` is of the type of result j, or null for one
+  /// that updates a parameter. True when an index was out of range, which in a step the verdict
+  /// tells. Throws InternalError for other arrays than these.
+  virtual bool run(std::span<const Binding> parameters, std::span<HostArray* const> results) = 0;
   /// One line a launch; none for the interpreter.
   virtual std::vector<std::string> launch_lines() const = 0;
 
   CompileReport report;
 };
 
-/// Takes the module over; throws UserError and DeviceError. For the interpreter `target`, `fuse`,
-/// `threads`, `disk_cache` and `background` mean nothing.
+/// For `options.device`. Takes the module over; throws UserError and DeviceError. For the
+/// interpreter `target`, `fuse`, `threads`, `disk_cache` and `background` mean nothing.
 std::unique_ptr<Program> build_program(std::unique_ptr<ir::Module> module,
-                                       const std::string& function, Engine engine,
-                                       const CompileOptions& options);
+                                       const std::string& function, const CompileOptions& options);
 
 }  // namespace mezzo::runtime

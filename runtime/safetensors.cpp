@@ -183,9 +183,9 @@ class Reader {
     out.type = entry.type;
     const auto data = std::span<const std::byte>(bytes_).subspan(data_);
     const auto part = data.subspan(entry.begin, entry.end - entry.begin);
-    out.bytes.assign(part.begin(), part.end());
+    out.bytes().assign(part.begin(), part.end());
     if (entry.type.dtype == DType::Bool)
-      for (std::byte& each : out.bytes) each = std::byte{each != std::byte{0}};
+      for (std::byte& each : out.bytes()) each = std::byte{each != std::byte{0}};
     return out;
   }
 
@@ -205,8 +205,8 @@ void write_safetensors(const std::filesystem::path& path, const NamedArrays& arr
     std::vector<int64_t> dims(array.type.shape.begin(), array.type.shape.end());
     header[name] = {{"dtype", code_of(array.type.dtype)},
                     {"shape", dims},
-                    {"data_offsets", {data.size(), data.size() + array.bytes.size()}}};
-    data.insert(data.end(), array.bytes.begin(), array.bytes.end());
+                    {"data_offsets", {data.size(), data.size() + array.bytes().size()}}};
+    data.insert(data.end(), array.bytes().begin(), array.bytes().end());
   }
   std::string text;
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A first graph: a C++ function of tensors, the graph that Mezzo traces from it, and its result.
 //
-//   01_first_graph [--device=cpu|interp]
+//   01_first_graph [--device=cpu|interp|cuda[:N]|auto]
 #include <mezzo/mezzo.h>
 
 #include <cstdio>
@@ -28,7 +28,7 @@ int main(int argc, char** argv) try {
   for (int i = 1; i < argc; ++i) {
     std::string_view argument = argv[i];
     if (!argument.starts_with("--device=")) {
-      std::fprintf(stderr, "usage: %s [--device=cpu|interp]\n", argv[0]);
+      std::fprintf(stderr, "usage: %s [--device=cpu|interp|cuda[:N]|auto]\n", argv[0]);
       return 2;
     }
     options.device = Device::by_name(std::string(argument.substr(9)));

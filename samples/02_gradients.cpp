@@ -3,7 +3,7 @@
 // differentiated again. Here Newton's method finds the minimum of a function from its first and
 // second derivative.
 //
-//   02_gradients [--device=cpu|interp]
+//   02_gradients [--device=cpu|interp|cuda[:N]|auto]
 #include <mezzo/mezzo.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ int main(int argc, char** argv) try {
   for (int i = 1; i < argc; ++i) {
     std::string_view argument = argv[i];
     if (!argument.starts_with("--device=")) {
-      std::fprintf(stderr, "usage: %s [--device=cpu|interp]\n", argv[0]);
+      std::fprintf(stderr, "usage: %s [--device=cpu|interp|cuda[:N]|auto]\n", argv[0]);
       return 2;
     }
     options.device = Device::by_name(std::string(argument.substr(9)));

@@ -37,7 +37,7 @@ Trains a network on Fashion-MNIST under a precision policy, and beside it in f32
   --policy=P          float32, mixed_float16, mixed_bfloat16, float16 or bfloat16 (mixed_float16)
   --seed=S            of the first weights and of the order of images (1)
   --initial-scale=S   first loss scale (32768)
-  --device=D          cpu or interp (cpu)
+  --device=D          cpu, interp, cuda[:N] or auto (cpu)
   --quick             1280 training and 512 test images, at most 2 epochs
 )";
 

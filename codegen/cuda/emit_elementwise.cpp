@@ -13,33 +13,22 @@
 
 namespace mezzo::codegen {
 
-CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
-                                 const std::string& name) {
+void write_elements(RegionText& region, const ir::Op& kernel, const ElementRange& range) {
   const ir::Shape space = ir::kernel_space(kernel).space;
-  const int64_t elements = space.elements();
-  const int lanes = static_cast<int>(plan.vector);
-  RegionText region(kernel, lanes);
-  const bool tail = elements % lanes != 0;
-  const std::string last = region.index_literal(std::max<int64_t>(elements, 1) - 1);
-
-  region.enter(2);
-  region.eval_scalars();
-  region.writer(Level::Thread)
-      .line(fmt::format("const {0} i = (({0})blockIdx.x * {1} + threadIdx.x) * {2};",
-                        region.index_type(), plan.threads, lanes));
+  const int lanes = region.lanes();
   region.enter(4);
   region.enter(lanes > 1 ? 6 : 4);
   const TextIndex vector{
       .base = "i", .stride = lanes > 1 ? 1 : 0, .multiple = lanes, .level = Level::Iteration};
   if (lanes > 1)
     region.lazy(Level::Lane, "e",
-                tail ? fmt::format("i + j < {} ? i + j : {}", last, last) : "i + j");
+                range.tail ? fmt::format("i + j < {0} ? i + j : {0}", range.last) : "i + j");
   const TextCoordinates coordinates = region.decompose(space.dims(), "c", vector, "e");
   region.add_identity(space, coordinates, vector);
-  if (tail) {
-    region.lazy(Level::Iteration, "count",
-                fmt::format("{0} - i < {1} ? {0} - i : {1}", region.index_literal(elements),
-                            region.index_literal(lanes)));
+  if (range.tail) {
+    region.lazy(
+        Level::Iteration, "count",
+        fmt::format("{0} - i < {1} ? {0} - i : {1}", range.elements, region.index_literal(lanes)));
     region.set_tail("count", "e");
   }
 
@@ -58,9 +47,10 @@ CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
     region.writer(Level::Iteration)
         .line(fmt::format("{} {}[{}];", compute_type_name(value.dtype()), array, lanes));
     region.writer(Level::Lane).line(fmt::format("{}[j] = {};", array, result.text));
-    stores += tail ? fmt::format("    store_tail<{}>(r{} + i, {}, {});\n", lanes, r, array,
-                                 region.index_text({.base = "count", .level = Level::Iteration}))
-                   : fmt::format("    store_vector<{}>(r{} + i, {});\n", lanes, r, array);
+    stores += range.tail
+                  ? fmt::format("    store_tail<{}>(r{} + i, {}, {});\n", lanes, r, array,
+                                region.index_text({.base = "count", .level = Level::Iteration}))
+                  : fmt::format("    store_vector<{}>(r{} + i, {});\n", lanes, r, array);
   }
   for (size_t r = 0; r < computed.size(); ++r)
     region.writer(Level::Lane).line(fmt::format("narrow(r{}[i], {});", r, computed[r]));
@@ -79,10 +69,28 @@ CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
   const std::string body = region.leave();
   SourceWriter& thread = region.writer(Level::Thread);
   // Every thread reads an operand of one element, whose place one of them may write.
-  if (elements == 1 && region.may_write_in_place()) thread.line("__syncthreads();");
-  thread.open(fmt::format("if (i < {})", region.index_literal(elements)));
+  if (space.elements() == 1 && region.may_write_in_place()) thread.line("__syncthreads();");
+  thread.open(range.head);
   thread.append(body);
   thread.close();
+}
+
+CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
+                                 const std::string& name) {
+  const int64_t elements = ir::kernel_space(kernel).space.elements();
+  const int lanes = static_cast<int>(plan.vector);
+  RegionText region(kernel, lanes);
+  region.enter(2);
+  region.eval_scalars();
+  region.writer(Level::Thread)
+      .line(fmt::format("const {0} i = (({0})blockIdx.x * {1} + threadIdx.x) * {2};",
+                        region.index_type(), plan.threads, lanes));
+  const std::string count = region.index_literal(elements);
+  write_elements(region, kernel,
+                 {.head = fmt::format("if (i < {})", count),
+                  .elements = count,
+                  .last = region.index_literal(std::max<int64_t>(elements, 1) - 1),
+                  .tail = elements % lanes != 0});
 
   CudaSource source;
   source.name = name;

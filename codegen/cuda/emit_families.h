@@ -3,14 +3,27 @@
 #pragma once
 
 #include <mezzo/codegen/cuda/emit_kernel.h>
+#include <mezzo/codegen/cuda/region_text.h>
 #include <mezzo/ir/plan.h>
 
 namespace mezzo::codegen {
 
+CudaSource emit_cuda_columns(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
 CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
                                  const std::string& name);
 CudaSource emit_cuda_matmul(const ir::Op& kernel, const ir::Target& target,
                             const std::string& name);
+CudaSource emit_cuda_optimizer(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
 CudaSource emit_cuda_rows(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
+
+/// Elements of an elementwise region that a thread writes, as text.
+struct ElementRange {
+  std::string head;      // opens the code of a vector, whose first element is `i`
+  std::string elements;  // how many there are in all
+  std::string last;      // the last of them
+  bool tail = false;     // the last vector may be short
+};
+/// The code of a thread, in the entry or function that `region` is writing.
+void write_elements(RegionText& region, const ir::Op& kernel, const ElementRange& range);
 
 }  // namespace mezzo::codegen

@@ -38,12 +38,6 @@ std::unique_ptr<ir::Module> isolated(const ir::Op& kernel) {
 
 }  // namespace
 
-bool can_emit_cuda(const ir::Op& kernel) {
-  const Family family = ir::family_of(kernel);
-  return family == Family::Elementwise || family == Family::Movement || family == Family::Rows ||
-         family == Family::Matmul;
-}
-
 CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
                             const std::string& name) {
   MEZZO_CHECK(target.kind == ir::Target::Kind::Cuda,
@@ -51,19 +45,23 @@ CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
   MEZZO_CHECK(kernel.has_plan(), "kernel @" + kernel.kernel_name() + " has no plan");
   const ir::Plan plan = ir::Plan::from(kernel.plan());
   const Family family = ir::family_of(kernel);
-  if (!can_emit_cuda(kernel))
-    throw UserError(kernel.location(),
-                    fmt::format("not supported yet: kernel @{} of family {} on {}",
-                                kernel.kernel_name(), ir::to_string(family), target.name),
-                    "supported: elementwise, movement, rows, matmul");
   MEZZO_CHECK(plan.threads > 0 && plan.threads % 32 == 0 && plan.threads <= 1024 && plan.vector > 0,
               fmt::format("kernel @{}: the plan (threads = {}, vector = {}) is not one of CUDA",
                           kernel.kernel_name(), plan.threads, plan.vector));
   const std::unique_ptr<ir::Module> module = isolated(kernel);
   const ir::Op& copy = *module->functions()[0]->body().begin();
-  if (family == Family::Matmul) return emit_cuda_matmul(copy, target, name);
-  return family == Family::Rows ? emit_cuda_rows(copy, plan, name)
-                                : emit_cuda_elementwise(copy, plan, name);
+  switch (family) {
+    case Family::Matmul:
+      return emit_cuda_matmul(copy, target, name);
+    case Family::Rows:
+      return emit_cuda_rows(copy, plan, name);
+    case Family::Columns:
+      return emit_cuda_columns(copy, plan, name);
+    case Family::Optimizer:
+      return emit_cuda_optimizer(copy, plan, name);
+    default:
+      return emit_cuda_elementwise(copy, plan, name);
+  }
 }
 
 std::string cuda_program(std::span<const CudaSource> kernels) {

@@ -38,10 +38,8 @@ struct CudaSource {
   bool indirect = false;
 };
 
-/// Throws UserError for a family that cannot be emitted yet.
 CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
                             const std::string& name);
-bool can_emit_cuda(const ir::Op& kernel);
 
 /// Most kernels that one program may have: compile time grows faster than their number.
 inline constexpr size_t kMaxKernelsPerProgram = 20;

@@ -180,7 +180,7 @@ class MatmulEmitter {
                                      ? fmt::format("(slice * (u64){} + batch)", spec_.batch)
                                      : std::string("(u64)slice");
       stores = fmt::format(
-          "store_vector<{0}>(static_cast<{1}*>(workspace) + ({2} * {3} + row) * "
+          "store_vector<{0}>(reinterpret_cast<{1}*>(workspace) + ({2} * {3} + row) * "
           "{4} + column, x);",
           lanes_, type, matrix, spec_.m, spec_.n);
     } else {
@@ -317,8 +317,8 @@ class MatmulEmitter {
     if (!stores.empty()) iteration.line(stores);
     const std::string body = region.leave();
     thread.open(fmt::format("if (i < {})", region.index_literal(elements)));
-    thread.line(
-        fmt::format("const {0}* from = static_cast<const {0}*>(workspace) + i;", accumulator()));
+    thread.line(fmt::format("const {0}* from = reinterpret_cast<const {0}*>(workspace) + i;",
+                            accumulator()));
     thread.line(fmt::format("{} x[{}];", accumulator(), lanes_));
     thread.line(fmt::format("load_vector<{}>(x, from);", lanes_));
     thread.line("#pragma unroll 4");

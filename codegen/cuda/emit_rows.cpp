@@ -4,14 +4,13 @@
 // pass writes what has the shape of the space. What several passes read stays in registers while it
 // fits. A sum is added lane by lane, then by halves: in one order for one plan.
 #include <mezzo/codegen/cuda/emit_families.h>
-#include <mezzo/codegen/cuda/region_text.h>
+#include <mezzo/codegen/cuda/reduction_text.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <unordered_map>
 
 namespace mezzo::codegen {
@@ -25,48 +24,6 @@ namespace {
 /// registers that still let two blocks of 512 threads run at once.
 constexpr int64_t kKeptRow = 32;
 constexpr int64_t kKeptElements = 64;
-/// Terms that one accumulator adds before it goes to the total, which is in double: however many
-/// blocks there are, they add no error that counts.
-constexpr int64_t kTermsPerAccumulator = 256;
-
-struct Reduction {
-  const ir::Op* op;
-  std::string fold;     // `Add`, `Maximum` ...
-  std::string type;     // of the accumulator
-  std::string initial;  // nothing seen yet
-};
-
-/// `some`: there is an element. -0 leaves every number as it is, so that a sum of negative zeros is
-/// -0; a sum of nothing is +0.
-Reduction reduction_of(const ir::Op& op, bool some) {
-  const DType dtype = op.operand(0).dtype();
-  // Bytes are folded as words: machine code for bytes packs and unpacks them at every step.
-  const std::string type(compute_type_name(dtype == DType::U8 ? DType::I32 : dtype));
-  switch (op.kind()) {
-    case OpKind::Sum:
-      if (!ir::is_float(dtype)) return {&op, "Add", "i64", "0"};
-      return {&op, "Add", type, literal(dtype, some ? -0.0 : 0.0)};
-    case OpKind::Argmax:
-      return {&op, "First", "Best<" + type + ">", "{0, -1}"};
-    default:
-      break;
-  }
-  const bool largest = op.kind() == OpKind::Max;
-  Reduction out{&op, largest ? "Maximum" : "Minimum", type, ""};
-  if (ir::is_float(dtype)) {
-    const double infinity = std::numeric_limits<double>::infinity();
-    out.initial = literal(dtype, largest ? -infinity : infinity);
-  } else {
-    const bool bytes = dtype == DType::U8;
-    const int64_t top = bytes                 ? 255
-                        : dtype == DType::I64 ? std::numeric_limits<int64_t>::max()
-                                              : std::numeric_limits<int32_t>::max();
-    const int64_t bottom = bytes ? 0 : -top - 1;
-    out.initial = integer_literal(bytes ? DType::I32 : dtype, largest ? bottom : top);
-  }
-  return out;
-}
-
 /// Reductions in passes: each after those that it is made of. `some`: a row has elements.
 std::vector<std::vector<Reduction>> passes_of(const ir::Op& kernel, bool some) {
   std::unordered_map<const ir::Op*, size_t> depth;  // passes before an op is known
@@ -208,9 +165,9 @@ class RowsEmitter {
     std::vector<std::string> sums, totals;
     for (const Reduction& reduction : pass) {
       sums.push_back(region_->name("a"));
-      declare(reduction, sums.back());
-      const bool blocked =
-          iterations_ > kTermsPerAccumulator && reduction.fold == "Add" && reduction.type != "i64";
+      declare_accumulators(writer(Level::Thread), reduction.type, reduction.initial, sums.back(),
+                           lanes_);
+      const bool blocked = iterations_ > kTermsPerAccumulator && reduction.is_float_sum();
       totals.push_back(blocked ? region_->name("b") : "");
       if (blocked)
         writer(Level::Thread)
@@ -219,33 +176,12 @@ class RowsEmitter {
     for_each_element([&](const TextCoordinates& at) {
       std::vector<std::string> after;
       for (size_t i = 0; i < pass.size(); ++i) {
-        accumulate(pass[i], sums[i], at);
+        accumulate(*region_, pass[i], sums[i], at);
         if (!totals[i].empty()) empty_block(pass[i], sums[i], totals[i], after);
       }
       return after;
     });
     for (size_t i = 0; i < pass.size(); ++i) finish(pass[i], sums[i], totals[i]);
-  }
-
-  void declare(const Reduction& reduction, const std::string& array) {
-    SourceWriter& out = writer(Level::Thread);
-    out.line(fmt::format("{} {}[{}];", reduction.type, array, lanes_));
-    out.line("#pragma unroll");
-    out.line(
-        fmt::format("for (u32 j = 0; j < {}; ++j) {}[j] = {};", lanes_, array, reduction.initial));
-  }
-
-  void accumulate(const Reduction& reduction, const std::string& sum, const TextCoordinates& at) {
-    const ir::Op& op = *reduction.op;
-    std::string value = region_->eval(op.operand(0), at).text;
-    if (op.kind() == OpKind::Argmax)
-      value = fmt::format("{}{{{}, (i64){}}}", reduction.type, value,
-                          region_->index_text(at[static_cast<size_t>(op.int_attr("axis"))]));
-    else if (reduction.type != compute_type_name(op.operand(0).dtype()))
-      value = fmt::format("({}){}", reduction.type, value);
-    writer(Level::Lane)
-        .line(fmt::format("{0}[{1}] = {2}::of({0}[{1}], {3});", sum, lanes_ > 1 ? "j" : "0",
-                          reduction.fold, value));
   }
 
   /// Moves a full block into the total, behind the lanes of an iteration.

@@ -7,10 +7,13 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <map>
+#include <mutex>
 #include <optional>
 
 namespace mezzo::codegen {
@@ -71,20 +74,26 @@ Library bind_all(void* handle, std::string& missing) {
   return library;
 }
 
-/// The first name that opens; a name given by the variable is the only one tried.
-Opened open_library() {
+std::string version_text(int number) {
+  return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+}
+
+/// The first name that opens and is not above `limit`, if that is not 0; a name given by the
+/// variable is the only one tried.
+Opened open_library(int limit) {
   std::vector<const char*> names;
   const char* given = std::getenv(kVariable);
-  if (given && *given)
+  const bool is_given = given && *given;
+  if (is_given)
     names.push_back(given);
   else
     names.assign(std::begin(kNames), std::end(kNames));
-  std::string tried;
+  std::string tried, newer;
   for (const char* name : names) {
     tried += std::string(tried.empty() ? "" : ", ") + name;
     void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
-      if (given && *given) tried += fmt::format(" ({})", dlerror());
+      if (is_given) tried += fmt::format(" ({})", dlerror());
       continue;
     }
     std::string missing;
@@ -92,28 +101,58 @@ Opened open_library() {
     int major = 0, minor = 0;
     if (missing.empty() && library.version(&major, &minor) == kSuccess) {
       library.number = major * 1000 + minor * 10;
-      return {library, ""};
+      if (limit == 0 || major <= limit) return {library, ""};
+      if (newer.empty()) newer = fmt::format("{} is {}", name, version_text(library.number));
+    } else {
+      tried += missing.empty() ? " (gives no version)" : " (lacks " + missing + ")";
     }
-    tried += missing.empty() ? " (gives no version)" : " (lacks " + missing + ")";
     dlclose(handle);
   }
+  const std::string looked_for = is_given ? std::string(kVariable) + " = " + tried : tried;
+  if (!newer.empty())
+    return {std::nullopt,
+            fmt::format("the CUDA compiler NVRTC is newer than the driver: {}, and a driver of "
+                        "CUDA {} loads what NVRTC {} or older makes (looked for {})\n"
+                        "note: update the NVIDIA driver, or install NVRTC {} (package cuda-nvrtc "
+                        "of the CUDA toolkit {}) or set {} to the path of its libnvrtc.so",
+                        newer, limit, limit, looked_for, limit, limit, kVariable)};
   return {std::nullopt,
           fmt::format("the CUDA compiler NVRTC was not found: looked for {}\n"
                       "note: install it (package cuda-nvrtc of the CUDA toolkit, 12.0 or newer) or "
                       "set {} to the path of libnvrtc.so",
-                      given && *given ? std::string(kVariable) + " = " + tried : tried, kVariable)};
+                      looked_for, kVariable)};
 }
 
-/// Opened once; a library that is not there now is not looked for again.
+std::atomic<int>& major_limit() {
+  static std::atomic<int> limit = 0;
+  return limit;
+}
+
+/// Opened once for each limit; a library that is not there now is not looked for again.
 const Opened& opened() {
   // Never freed: the destructor of a static of the program may compile.
-  static const auto* result = new Opened(open_library());
-  return *result;
+  static auto* mutex = new std::mutex;
+  static auto* results = new std::map<int, Opened>;
+  const int limit = major_limit();
+  const std::lock_guard lock(*mutex);
+  const auto found = results->find(limit);
+  return found != results->end() ? found->second
+                                 : results->emplace(limit, open_library(limit)).first->second;
 }
 
 const Library& library() {
   if (!opened().library) throw DeviceError(opened().reason);
   return *opened().library;
+}
+
+/// What to do where a compiler refuses because a part of it is missing; "" where nothing is.
+std::string installation_advice(std::string_view log, int number) {
+  constexpr std::string_view kPart = "libnvrtc-builtins";
+  if (log.find("failed to open " + std::string(kPart)) == std::string_view::npos) return "";
+  return fmt::format(
+      "\nnote: {}.so.{} is a part of NVRTC and must lie where libnvrtc.so does: "
+      "install the whole package (cuda-nvrtc {})",
+      kPart, version_text(number), version_text(number));
 }
 
 class ProgramHandle {
@@ -170,6 +209,8 @@ int64_t number_before(std::string_view line, std::string_view unit) {
 
 }  // namespace
 
+void limit_nvrtc_major(int major) { major_limit() = major; }
+
 int nvrtc_version() { return library().number; }
 
 bool nvrtc_available(std::string* reason) {
@@ -222,9 +263,9 @@ CudaBinary compile_cuda(const std::string& source, const std::string& arch,
   CudaBinary binary;
   binary.log = as_text(program.text(nvrtc.log_size, nvrtc.log, "nvrtcGetProgramLog"));
   if (code != kSuccess)
-    throw DeviceError(fmt::format("{} cannot be compiled for {}: {} (NVRTC {}.{})\n{}", name, arch,
-                                  nvrtc.error_string(code), nvrtc.number / 1000,
-                                  nvrtc.number % 1000 / 10, binary.log));
+    throw DeviceError(fmt::format("{} cannot be compiled for {}: {} (NVRTC {})\n{}{}", name, arch,
+                                  nvrtc.error_string(code), version_text(nvrtc.number), binary.log,
+                                  installation_advice(binary.log, nvrtc.number)));
   binary.ptx = as_text(program.text(nvrtc.ptx_size, nvrtc.ptx, "nvrtcGetPTX"));
   binary.cubin = program.text(nvrtc.cubin_size, nvrtc.cubin, "nvrtcGetCUBIN");
   binary.kernels = parse_resources(binary.log);

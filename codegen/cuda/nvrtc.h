@@ -26,6 +26,10 @@ struct CudaBinary {
   std::vector<KernelResources> kernels;  // in the order of the log
 };
 
+/// From now on only an NVRTC of at most this major version is used, the newest that there is: what
+/// a newer one makes need not load on the driver. 0: no limit.
+void limit_nvrtc_major(int major);
+
 /// Major * 1000 + minor * 10 (13.0 is 13000). Throws DeviceError where the library is missing.
 int nvrtc_version();
 /// Whether NVRTC can be opened here; else `reason`, if given, says what was looked for.

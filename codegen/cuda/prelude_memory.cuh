@@ -2,6 +2,14 @@
 // Second part of every generated CUDA source.
 // Vectors of elements in memory: 16 bytes at a time wherever the elements fill them.
 
+// The pointer at `address`, which was itself read from memory: as a distance from a parameter, so
+// that the compiler sees what memory it points to.
+template <class T>
+DEVICE T* global(const u64* parameter, u64 address) {
+  const char* base = reinterpret_cast<const char*>(parameter);
+  return (T*)(base + (address - reinterpret_cast<u64>(parameter)));
+}
+
 struct alignas(16) Words4 {
   u32 x, y, z, w;
 };

@@ -120,3 +120,25 @@ DEVICE T reduce_block(T x) {
   for (int warp = 1; warp < Threads / 32; ++warp) total = Op::of(total, parts[warp]);
   return total;
 }
+
+// The accumulators of the threads of a column, Y of them in a block that is X columns wide, by
+// halves: the first row of threads gets the totals. `parts` has room for V accumulators a thread.
+template <class Op, int X, int Y, int V, class T>
+DEVICE void reduce_columns(T (&x)[V], u64* parts) {
+  T* mine = reinterpret_cast<T*>(parts) + threadIdx.x;
+  const int y = (int)threadIdx.x / X;
+  __syncthreads();  // the parts of the reduction before may still be read
+#pragma unroll
+  for (int j = 0; j < V; ++j) mine[j * (X * Y)] = x[j];
+#pragma unroll
+  for (int step = Y / 2; step > 0; step /= 2) {
+    __syncthreads();
+    if (y < step) {
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        x[j] = Op::of(x[j], mine[j * (X * Y) + step * X]);
+        mine[j * (X * Y)] = x[j];
+      }
+    }
+  }
+}

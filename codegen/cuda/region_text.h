@@ -11,6 +11,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,6 +24,9 @@ std::string_view storage_type_name(ir::DType dtype);
 /// An exact literal of the compute type.
 std::string literal(ir::DType dtype, double value);
 std::string integer_literal(ir::DType dtype, int64_t value);
+/// `extern "C" __global__ ... name`. Asks for 512 threads a multiprocessor, so that a thread may
+/// have 128 registers: without a wish the compiler spills some to save others.
+std::string entry_head(const std::string& name, int64_t threads);
 
 class RegionText {
  public:
@@ -101,10 +105,27 @@ class RegionText {
 
   /// Some index is checked, as far as has been evaluated.
   bool checks_index() const { return range_used_; }
-  /// Another launch of the kernel checks an index: this one has the parameter too.
-  void declare_range() { range_declared_ = true; }
-  /// The finished kernel: device functions, signature, flag variables, `body`, flag stores.
-  /// `workspace`: it has a last parameter of that name.
+  /// Another entry of the kernel, of another RegionText, checks an index: these have the parameter
+  /// too.
+  void declare_range() { range_used_ = true; }
+  /// Ends an entry: flag variables, what was written, flag stores. Everything is forgotten, so that
+  /// the next entry of the kernel is written with the same RegionText.
+  std::string take_body();
+  /// Parameters of all entries so far, in the order of CudaSource.
+  struct Parameter {
+    std::string type, name;
+  };
+  std::vector<Parameter> parameters() const;
+  /// Definitions of the device functions that were called.
+  const std::string& functions() const { return functions_.text(); }
+  struct Entry {
+    std::string name;
+    int64_t threads = 0;
+    std::string body;
+  };
+  /// The finished kernel: device functions and the entries. `workspace`: they take one.
+  std::string finish(std::span<const Entry> entries, bool workspace = false);
+  /// The same where one entry is being written.
   std::string finish(const std::string& entry, int64_t threads, bool workspace = false);
 
  private:
@@ -166,8 +187,10 @@ class RegionText {
     std::map<const ir::ValueDef*, std::string> arrays;
   } kept_;
   std::vector<int64_t> words_;
+  // Of the entry that is being written; the index flag of any entry.
   std::set<size_t> words_used_;
-  bool range_used_ = false, range_declared_ = false;
+  bool range_here_ = false;
+  bool range_used_ = false;
   std::unordered_map<const ir::Op*, int> slots_;
   std::unordered_map<std::string, int> counts_;
 };

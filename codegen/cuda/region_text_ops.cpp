@@ -246,7 +246,7 @@ RegionText::Text RegionText::check_index(const ir::Op& op, const Text& value) {
   if (const ir::Attr* ignore = op.attrs().find("ignore_index"))
     bad += fmt::format(" & (i64){} != {}", x, integer_literal(DType::I64, ignore->as<int64_t>()));
   writer(value.level).line(fmt::format("range |= {};", bad));
-  range_used_ = true;
+  range_here_ = range_used_ = true;
   return value;
 }
 
@@ -310,30 +310,59 @@ RegionText::Text RegionText::random(const ir::Op& op, const TextCoordinates& at)
 
 // --- the kernel
 
+std::string entry_head(const std::string& name, int64_t threads) {
+  constexpr int64_t kThreadsAtOnce = 512;
+  return fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}", threads,
+                     std::max<int64_t>(1, kThreadsAtOnce / threads), name);
+}
+
 bool RegionText::may_write_in_place() const {
   const std::vector<ir::Value> operands = kernel_.operands();
   return std::any_of(operands.begin(), operands.end(),
                      [&](ir::Value operand) { return may_be_overwritten(kernel_, operand); });
 }
 
-std::string RegionText::finish(const std::string& entry, int64_t threads, bool workspace) {
+std::string RegionText::take_body() {
   MEZZO_CHECK(writers_.size() == 1, "a kernel's levels are left before it is finished");
-  std::vector<std::string> parameters;
+  SourceWriter body(2);
+  for (size_t slot : words_used_) body.line(fmt::format("u32 flags{} = 0;", slot));
+  if (range_here_) body.line("u32 range = 0;");
+  body.append(leave());
+  for (size_t slot : words_used_) body.line(fmt::format("or_flags(w{}, flags{});", slot, slot));
+  if (range_here_) body.line("or_flags(wrange, range);");
+  words_used_.clear();
+  range_here_ = false;
+  identities_.clear();
+  presets_.clear();
+  kept_ = {};
+  return body.text();
+}
+
+std::vector<RegionText::Parameter> RegionText::parameters() const {
+  std::vector<Parameter> parameters;
   for (int i = 0; i < kernel_.num_operands(); ++i) {
     const ir::Value operand = kernel_.operand(i);
-    parameters.push_back(fmt::format("const {}*{} {}", storage_type_name(operand.dtype()),
-                                     may_be_overwritten(kernel_, operand) ? "" : " __restrict__",
-                                     named_after("p_", kernel_.body()->parameter(i))));
+    parameters.push_back({fmt::format("const {}*{}", storage_type_name(operand.dtype()),
+                                      may_be_overwritten(kernel_, operand) ? "" : " __restrict__"),
+                          named_after("p_", kernel_.body()->parameter(i))});
   }
   for (int i = 0; i < kernel_.num_results(); ++i)
-    parameters.push_back(fmt::format("{}* r{}", storage_type_name(kernel_.result(i).dtype()), i));
-  for (size_t i = 0; i < words_.size(); ++i) parameters.push_back(fmt::format("u32* w{}", i));
-  if (range_used_ || range_declared_) parameters.push_back("u32* wrange");
+    parameters.push_back({fmt::format("{}*", storage_type_name(kernel_.result(i).dtype())),
+                          "r" + std::to_string(i)});
+  for (size_t i = 0; i < words_.size(); ++i)
+    parameters.push_back({"u32*", "w" + std::to_string(i)});
+  if (range_used_) parameters.push_back({"u32*", "wrange"});
   for (const ir::Op* op : ir::kernel_slots(kernel_))
-    parameters.push_back(fmt::format(
-        "{} s{}", op->kind() == OpKind::Constant ? compute_type_name(op->result().dtype()) : "i64",
-        slots_.at(op)));
-  if (workspace) parameters.emplace_back("void* workspace");
+    parameters.push_back(
+        {std::string(op->kind() == OpKind::Constant ? compute_type_name(op->result().dtype())
+                                                    : "i64"),
+         "s" + std::to_string(slots_.at(op))});
+  return parameters;
+}
+
+std::string RegionText::finish(std::span<const Entry> entries, bool workspace) {
+  std::vector<Parameter> parameters = this->parameters();
+  if (workspace) parameters.push_back({"u8*", "workspace"});
   SourceWriter out;
   out.append(functions_.text());
   // The kernel as the IR has it.
@@ -343,18 +372,21 @@ std::string RegionText::finish(const std::string& entry, int64_t threads, bool w
     out.line("// " + text.substr(at, end - at));
     at = end + 1;
   }
-  out.line(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", threads, entry));
-  for (size_t i = 0; i < parameters.size(); ++i)
-    out.line(fmt::format("    {}{}", parameters[i], i + 1 < parameters.size() ? "," : ") {"));
-  SourceWriter body(2);
-  for (size_t slot : words_used_) body.line(fmt::format("u32 flags{} = 0;", slot));
-  if (range_used_) body.line("u32 range = 0;");
-  body.append(leave());
-  for (size_t slot : words_used_) body.line(fmt::format("or_flags(w{}, flags{});", slot, slot));
-  if (range_used_) body.line("or_flags(wrange, range);");
-  out.append(body.text());
-  out.line("}");
+  for (const Entry& entry : entries) {
+    if (&entry != entries.data()) out.line("");
+    out.line(entry_head(entry.name, entry.threads) + "(");
+    for (size_t i = 0; i < parameters.size(); ++i)
+      out.line(fmt::format("    {} {}{}", parameters[i].type, parameters[i].name,
+                           i + 1 < parameters.size() ? "," : ") {"));
+    out.append(entry.body);
+    out.line("}");
+  }
   return out.text();
+}
+
+std::string RegionText::finish(const std::string& entry, int64_t threads, bool workspace) {
+  const Entry only{entry, threads, take_body()};
+  return finish(std::span(&only, 1), workspace);
 }
 
 }  // namespace mezzo::codegen

@@ -9,7 +9,6 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace mezzo::codegen {
 
@@ -18,35 +17,6 @@ using llvm::Value;
 namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
-
-/// Ops that the values depend on, inside the region.
-std::unordered_set<const ir::Op*> ops_behind(std::span<const ir::Value> values) {
-  std::unordered_set<const ir::Op*> seen;
-  std::vector<ir::Value> work(values.begin(), values.end());
-  while (!work.empty()) {
-    ir::Value value = work.back();
-    work.pop_back();
-    if (value.is_parameter() || !seen.insert(value.op()).second) continue;
-    for (ir::Value operand : value.op()->operands()) work.push_back(operand);
-  }
-  return seen;
-}
-
-/// All tensors behind `values` have the shape of the space and are read at the element itself.
-bool is_flat(std::span<const ir::Value> values) {
-  const ir::Shape& space = values[0].shape();
-  for (const ir::Op* op : ops_behind(values)) {
-    bool pointwise = ir::is_elementwise(op->kind()) || op->kind() == ir::OpKind::Constant ||
-                     op->kind() == ir::OpKind::RandomUniform ||
-                     op->kind() == ir::OpKind::RandomNormal;
-    bool scalar = op->result().type().elements() == 1;
-    if (!scalar && (!pointwise || !(op->result().shape() == space))) return false;
-    if (op->info().has(ir::Trait::Random)) continue;  // reads its state, not a tensor
-    for (ir::Value operand : op->operands())
-      if (operand.type().elements() != 1 && !(operand.shape() == space)) return false;
-  }
-  return true;
-}
 
 /// Coordinates of the position `linear` of a space that is treated as one axis: the whole index
 /// sits on the vector axis, which row-major strides make right for every tensor of the space's
@@ -83,7 +53,7 @@ void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Va
         begin, end, 1, [&](Value*) { store_all(emitter, segment, emitter.origin(space), false); });
     return;
   }
-  if (is_flat(segment.yields)) {
+  if (ir::is_flat(segment.yields)) {
     vector_loop(emitter, begin, end, lanes, [&](Value* position) {
       store_all(emitter, segment, flat_coordinates(emitter, space, position), true);
     });

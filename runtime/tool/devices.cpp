@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo devices`: what this machine can run, and how it treats the 16-bit types.
 #include <mezzo/codegen/llvm/support.h>
+#include <mezzo/ir/error.h>
+#include <mezzo/runtime/cuda_driver.h>
 #include <mezzo/runtime/machine_text.h>
 #include <mezzo/runtime/thread_pool.h>
 #include <mezzo/runtime/tool/commands.h>
@@ -38,6 +40,41 @@ void print_cpu(const ir::Target& target, int threads) {
         "            products in pairs\n");
 }
 
+/// Lines of a text after the first stand under it.
+std::string indented(std::string text) {
+  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3)
+    text.replace(at, 1, "\n  ");
+  return text;
+}
+
+void print_cuda(const runtime::CudaDeviceFacts& facts) {
+  fmt::print("cuda:{}\n", facts.ordinal);
+  fmt::print("  name      {}\n", facts.name);
+  fmt::print("  target    sm_{}, {} multiprocessors\n", facts.compute_capability,
+             facts.multiprocessors);
+  fmt::print("  memory    {:.1f} GiB; {} kB of shared memory a block\n",
+             static_cast<double>(facts.memory_bytes) / (int64_t{1} << 30),
+             facts.shared_bytes_per_block >> 10);
+  fmt::print("  driver    of CUDA {}\n", runtime::cuda_version_text(facts.driver_version));
+  try {
+    const ir::Target target = runtime::cuda_target(facts);
+    fmt::print("  f16       {}\n", runtime::f16_text(target));
+    fmt::print("  bf16      {}\n", runtime::bf16_text(target));
+  } catch (const DeviceError& unknown) {
+    fmt::print("  not usable: {}\n", indented(unknown.what()));
+  }
+}
+
+void print_cuda_devices() {
+  std::string reason;
+  if (!runtime::cuda_available(&reason)) {
+    fmt::print("cuda\n  {}\n", indented(reason));
+    return;
+  }
+  for (int ordinal = 0; ordinal < runtime::cuda_device_count(); ++ordinal)
+    print_cuda(runtime::cuda_device_facts(ordinal));
+}
+
 }  // namespace
 
 int devices() {
@@ -45,7 +82,7 @@ int devices() {
   const int threads = runtime::default_threads();  // throws before anything is printed
   print_cpu(codegen::native_target(), threads);
   fmt::print("interp\n  the interpreter: one op after the other, for checking\n");
-  fmt::print("cuda\n  not supported yet by this build\n");
+  print_cuda_devices();
   return 0;
 }
 

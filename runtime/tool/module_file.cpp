@@ -44,7 +44,8 @@ class ResourceReader {
           fmt::format("{} has no array '{}'{}", path.string(), name, ir::did_you_mean(name, known)),
           fmt::format("it has {}", fmt::join(known, ", ")));
     }
-    return std::make_shared<ir::ResourceData>(ir::ResourceData{it->second.type, it->second.bytes});
+    return std::make_shared<ir::ResourceData>(
+        ir::ResourceData{it->second.type, it->second.bytes()});
   }
 
  private:
@@ -63,7 +64,7 @@ void collect_resources(const ir::Region& region, const ir::Module& module, Named
     if (!data) continue;
     HostArray array;
     array.type = data->type;
-    array.bytes = data->bytes;
+    array.bytes() = data->bytes;
     arrays.emplace(name, std::move(array));
   }
 }
@@ -100,7 +101,7 @@ void check_nothing_lost(const std::string& module_file, const NamedArrays& writt
   for (const auto& [name, array] : there) {
     const auto it = written.find(name);
     const bool typed = it != written.end() && it->second.type == array.type;
-    if (typed && it->second.bytes == array.bytes) continue;
+    if (typed && it->second.bytes() == array.bytes()) continue;
     values = values && typed;
     lost.emplace(name, array);
   }

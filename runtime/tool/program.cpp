@@ -32,37 +32,29 @@ ir::Function& chosen_function(ir::Module& module, const std::string& name) {
 }
 
 std::unique_ptr<runtime::Program> load_program(const RunArguments& arguments) {
-  const std::string& device = arguments.device;
-  bool cuda = device == "cuda" || device.starts_with("cuda:");
-  if (!cuda && device != "cpu" && device != "interp")
-    throw UserError({},
-                    fmt::format("unknown device '{}'{}", device,
-                                ir::did_you_mean(device, {"cpu", "interp", "cuda"})),
-                    "devices are cpu, interp and cuda[:N]");
-  if (cuda)
-    throw DeviceError(
-        fmt::format("device '{}' is not supported yet: this build runs kernels on "
-                    "processors only; use --device=cpu",
-                    device));
+  runtime::CompileOptions options;
+  options.device = runtime::device_by_name(arguments.device);
   std::unique_ptr<ir::Module> module = read_module(arguments.file, ResourceUse::Needed);
   module->attrs().erase("pipeline");  // of a reproducer: what `opt` is to do
   std::string name = chosen_function(*module, arguments.function).name();
-  runtime::CompileOptions options;
   options.passes = arguments.passes;
   options.policy = arguments.policy;
   options.rounding = arguments.rounding;
   options.threads = arguments.threads;
-  runtime::Engine engine = runtime::Engine::Compiled;
-  if (device == "interp") {
-    if (arguments.threads > 1)
-      throw UserError(
-          {}, fmt::format("--threads={}: the interpreter runs on one thread", arguments.threads),
-          "leave it out, or run with --device=cpu");
-    engine = runtime::Engine::Interpreted;
+  if (options.device.kind != runtime::DeviceId::Kind::Cpu && arguments.threads > 0) {
+    const bool interpreted = options.device.kind == runtime::DeviceId::Kind::Interpreter;
+    if (!interpreted || arguments.threads > 1)
+      throw UserError({},
+                      fmt::format("--threads={}: {}", arguments.threads,
+                                  interpreted ? "the interpreter runs on one thread"
+                                              : "it counts threads of the processor, not of a GPU"),
+                      "leave it out, or run with --device=cpu");
+  }
+  if (options.device.kind == runtime::DeviceId::Kind::Interpreter) {
     constexpr ir::DebugArea kAreas[] = {ir::DebugArea::Passes, ir::DebugArea::Runs};
     options.debug = debug_options("run --device=interp", kAreas);
   }
-  auto program = runtime::build_program(std::move(module), name, engine, options);
+  auto program = runtime::build_program(std::move(module), name, options);
   print_findings(program->report.findings);
   return program;
 }

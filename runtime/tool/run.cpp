@@ -142,9 +142,9 @@ int run(const RunArguments& arguments) {
   std::vector<HostArray> inputs = gather_inputs(arguments, function);
   std::vector<HostArray> results;
   for (ir::Value value : function.results()) results.emplace_back(value.type());
-  std::vector<void*> in, out;
-  for (HostArray& array : inputs) in.push_back(array.bytes.data());
-  for (HostArray& array : results) out.push_back(array.bytes.data());
+  std::vector<HostArray*> out;
+  for (HostArray& array : results) out.push_back(&array);
+  const std::vector<runtime::Binding> in(inputs.begin(), inputs.end());
   bool index_out_of_range = program->run(in, out);
   for (size_t i = 0; i < results.size(); ++i) {
     write_result(arguments.output, static_cast<int>(i), results[i]);

@@ -22,8 +22,6 @@ using ir::Type;
 using ir::TypeRule;
 using ir::Value;
 
-namespace {
-
 /// A module whose function `@f` returns what `build` makes of its parameters.
 std::unique_ptr<ir::Module> module_of(
     const std::vector<Type>& parameters,
@@ -40,11 +38,13 @@ std::unique_ptr<ir::Module> module_of(
 }
 
 std::unique_ptr<ir::Module> one_op(OpKind kind, const std::vector<Type>& parameters, Attrs attrs,
-                                   const std::vector<Type>& declared = {}) {
+                                   const std::vector<Type>& declared) {
   return module_of(parameters, [&](Builder& builder, std::span<const Value> x) {
     return builder.create(kind, x, attrs, declared)->results();
   });
 }
+
+namespace {
 
 ir::Attr ints(std::vector<int64_t> values) { return ir::Attr(std::move(values)); }
 
@@ -175,28 +175,27 @@ std::vector<CudaCase> movement_cases() {
   return cases;
 }
 
-std::vector<CudaCase> reduction_cases() {
-  struct Rows {
-    const char* name;
-    Shape shape;
-    std::vector<int64_t> axes;
-  };
-  const std::vector<Rows> rows = {
-      {"short row", {6, 7}, {1}},          {"warp", {33, 256}, {1}},
-      {"block", {3, 4096}, {1}},           {"odd block", {2, 1031}, {1}},
-      {"two axes", {3, 2, 5, 64}, {2, 3}}, {"all", {4, 3, 7}, {0, 1, 2}},
-      {"one column", {5, 1}, {1}},         {"no rows", {0, 8}, {1}},
-      {"no columns", {3, 0}, {1}},         {"long", {1, 600000}, {1}},
-  };
+namespace {
+
+struct Reduced {
+  const char* name;
+  Shape shape;
+  std::vector<int64_t> axes;
+};
+
+/// Every row of trait Reduction over the shapes that it takes; `largest`: elements that still are
+/// tried with and without `keepdims`.
+std::vector<CudaCase> reductions_over(const std::vector<Reduced>& shapes, int64_t largest) {
   std::vector<CudaCase> cases;
   for (const OpInfo& info : ir::all_ops()) {
     if (!info.has(ir::Trait::Reduction) || info.op_class != ir::OpClass::Structural) continue;
     const bool one_axis = info.attribute("axis") != nullptr;
     for (DType dtype : ir::kAllDTypes)
-      for (const Rows& each : rows)
+      for (const Reduced& each : shapes)
         for (bool keepdims : {false, true}) {
-          if (one_axis && each.axes.size() > 1) continue;
-          if (keepdims && each.shape.elements() > 1000) continue;
+          // An index along a leading axis is no family's.
+          if (one_axis && (each.axes.size() > 1 || each.axes[0] == 0)) continue;
+          if (keepdims && each.shape.elements() > largest) continue;
           const Type type(dtype, each.shape);
           Attrs attrs{{"keepdims", keepdims}};
           if (one_axis)
@@ -213,6 +212,64 @@ std::vector<CudaCase> reduction_cases() {
           }
         }
   }
+  return cases;
+}
+
+}  // namespace
+
+std::vector<CudaCase> reduction_cases() {
+  return reductions_over({{"short row", {6, 7}, {1}},
+                          {"warp", {33, 256}, {1}},
+                          {"block", {3, 4096}, {1}},
+                          {"odd block", {2, 1031}, {1}},
+                          {"two axes", {3, 2, 5, 64}, {2, 3}},
+                          {"all", {4, 3, 7}, {0, 1, 2}},
+                          {"one column", {5, 1}, {1}},
+                          {"no rows", {0, 8}, {1}},
+                          {"no columns", {3, 0}, {1}},
+                          {"long", {1, 600000}, {1}}},
+                         1000);
+}
+
+std::vector<CudaCase> column_cases() {
+  std::vector<CudaCase> cases = reductions_over({{"few rows", {6, 7}, {0}},
+                                                 {"vectors", {33, 256}, {0}},
+                                                 {"slabs", {3001, 40}, {0}},
+                                                 {"odd slabs", {5003, 3}, {0}},
+                                                 {"wide", {3, 1111}, {0}},
+                                                 {"two axes", {5, 61, 3, 8}, {0, 1}},
+                                                 {"short last axis", {9, 4, 3}, {0}},
+                                                 {"no rows", {0, 8}, {0}},
+                                                 {"no columns", {5, 0}, {0}},
+                                                 {"long", {150001, 4}, {0}}},
+                                                1000);
+  // What a normalisation learns: two sums of what is computed on the way, scaled and flagged.
+  for (DType dtype : {DType::F32, DType::F16, DType::BF16, DType::F64})
+    for (const Shape& shape : {Shape{12, 24}, Shape{2500, 24}, Shape{700, 5}}) {
+      const DType wide = dtype == DType::F64 ? DType::F64 : DType::F32;
+      const Shape row{shape[1]};
+      cases.push_back(
+          {fmt::format("normalisation {} of {}", ir::to_string(dtype), shape[0]),
+           module_of({Type(dtype, shape), Type(dtype, shape), Type(wide, row), Type(wide, {})},
+                     [&](Builder& b, std::span<const Value> x) {
+                       auto widened = [&](Value value) {
+                         return value.dtype() == wide ? value : b.cast(value, wide);
+                       };
+                       const Value dy = widened(x[0]);
+                       const Value shifted = b.make(OpKind::Sub, {widened(x[1]), x[2]});
+                       const Value product = b.make(OpKind::Mul, {dy, shifted}, {{"word", 0}});
+                       const Value dbeta = b.sum(dy, {0});
+                       const Value dgamma =
+                           b.make(OpKind::Sum, {product}, {{"axes", ints({0})}, {"word", 1}});
+                       const Value most = b.max(dy, {0});
+                       const Value scaled = b.make(OpKind::Mul, {dgamma, x[3]}, {{"word", 2}});
+                       const Value narrow =
+                           dtype == wide
+                               ? dbeta
+                               : b.make(OpKind::Cast, {dbeta}, {{"word", 3}}, {Type(dtype, row)});
+                       return std::vector<Value>{scaled, narrow, b.make(OpKind::Sub, {most, x[2]})};
+                     })});
+    }
   return cases;
 }
 
@@ -241,6 +298,10 @@ std::vector<CudaCase> wide_cases() {
     add(fmt::format("wide {} of long rows", ir::to_string(kind)),
         one_op(kind, {Type(DType::F16, rows)}, {{"axes", ints({1})}}));
   }
+  add("wide columns",
+      one_op(OpKind::Sum, {Type(DType::F16, {30000, 100000})}, {{"axes", ints({0})}}));
+  add("wide long columns",
+      one_op(OpKind::Max, {Type(DType::U8, {1000000000, 3})}, {{"axes", ints({0})}}));
   return cases;
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// One small module for every row of the op table that the families elementwise, rows and movement
-// serve, with every element type and the shapes that give other code: what tests of the CUDA back
-// end share.
+// One small module for every row of the op table that the families elementwise, rows, columns,
+// optimizer and movement serve, with every element type and the shapes that give other code: what
+// tests of the CUDA back end share.
 #pragma once
 
+#include <mezzo/ir/builder.h>
 #include <mezzo/ir/graph.h>
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,13 @@ struct CudaCase {
   bool small = true;
 };
 
+/// A module whose function `@f` returns what `build` makes of its parameters.
+std::unique_ptr<ir::Module> module_of(
+    const std::vector<ir::Type>& parameters,
+    const std::function<std::vector<ir::Value>(ir::Builder&, std::span<const ir::Value>)>& build);
+std::unique_ptr<ir::Module> one_op(ir::OpKind kind, const std::vector<ir::Type>& parameters,
+                                   ir::Attrs attrs, const std::vector<ir::Type>& declared = {});
+
 /// Every elementwise row × element type, each in a shape that vectors divide, in one that they do
 /// not and broadcast; of one element and of none once a row.
 std::vector<CudaCase> elementwise_cases();
@@ -26,6 +36,14 @@ std::vector<CudaCase> elementwise_cases();
 std::vector<CudaCase> movement_cases();
 /// Every row of trait Reduction × element type × rows of a warp, of a block, over several axes.
 std::vector<CudaCase> reduction_cases();
+/// The same over leading axes: one launch, slabs, vectors that divide the columns and others;
+/// several reductions with ops before and behind.
+std::vector<CudaCase> column_cases();
+/// Updates of several parameters in one kernel: every optimizer × type of the parameters, sizes
+/// that vectors divide and others, scalars from memory, flags, random rounding, shapes that matter.
+std::vector<CudaCase> optimizer_cases();
+/// AdamW of that many parameters of four sizes.
+CudaCase many_updates(int count);
 /// Tensors of more than 2^31 elements.
 std::vector<CudaCase> wide_cases();
 

@@ -100,13 +100,16 @@ HostProgram::HostProgram(std::vector<std::unique_ptr<ir::Module>> modules)
     const codegen::CudaSource& source = sources_.back();
     const size_t pointers = static_cast<size_t>(kernel.num_operands() + kernel.num_results()) +
                             ir::kernel_words(kernel).size() + (source.checks_index ? 1 : 0);
+    const size_t slots = ir::kernel_slots(kernel).size();
     std::vector<std::string> arguments;
     for (size_t p = 0; p < pointers; ++p)
-      arguments.push_back(fmt::format("on_host::Argument{{pointers[{}]}}", p));
-    for (size_t s = 0; s < ir::kernel_slots(kernel).size(); ++s)
-      arguments.push_back(fmt::format("on_host::Slot{{slots[{}]}}", s));
-    launchers += fmt::format("extern \"C\" void launch_{}(void** pointers, const i64* slots) {{\n",
-                             source.name);
+      arguments.push_back(fmt::format("on_host::Argument{{table[{}]}}", p));
+    for (size_t s = 0; s < slots; ++s)
+      arguments.push_back(fmt::format("on_host::Slot{{table[{}]}}", pointers + s));
+    if (source.workspace_bytes > 0)
+      arguments.push_back(fmt::format("on_host::Argument{{table[{}]}}", pointers + slots));
+    if (source.indirect) arguments = {"table"};
+    launchers += fmt::format("extern \"C\" void launch_{}(const u64* table) {{\n", source.name);
     for (const codegen::CudaLaunch& launch : source.launches)
       launchers +=
           fmt::format("  on_host::launch({}, {}, [&] {{ in_{}::{}({}); }});\n", launch.blocks,
@@ -152,20 +155,26 @@ ir::RunResult HostProgram::run(size_t number, std::span<const ir::InterpreterTen
       places.push_back(memory.size());
       memory.push_back(std::make_unique<Guarded>(static_cast<size_t>(result.type().bytes())));
     }
-  std::vector<void*> pointers;
-  for (size_t i = 0; i < inputs.size(); ++i) pointers.push_back(memory[i]->bytes().data());
-  for (size_t place : places) pointers.push_back(memory[place]->bytes().data());
+  // All parameters in the order of CudaSource.
+  std::vector<unsigned long long> table;
+  auto add = [&](void* address) { table.push_back(reinterpret_cast<uintptr_t>(address)); };
+  for (size_t i = 0; i < inputs.size(); ++i) add(memory[i]->bytes().data());
+  for (size_t place : places) add(memory[place]->bytes().data());
   const std::vector<int64_t> numbers = ir::kernel_words(kernel);
   std::vector<uint32_t> words(numbers.size() + 1);
-  for (uint32_t& word : words) pointers.push_back(&word);
-  std::vector<long long> slots;
-  for (const ir::Op* op : ir::kernel_slots(kernel)) slots.push_back(ir::slot_bits(*op));
+  for (size_t i = 0; i < numbers.size() + (sources_[number].checks_index ? 1 : 0); ++i)
+    add(&words[i]);
+  for (const ir::Op* op : ir::kernel_slots(kernel))
+    table.push_back(static_cast<unsigned long long>(ir::slot_bits(*op)));
+  memory.push_back(
+      std::make_unique<Guarded>(static_cast<size_t>(sources_[number].workspace_bytes)));
+  add(memory.back()->bytes().data());
 
-  using Launch = void (*)(void**, const long long*);
+  using Launch = void (*)(const unsigned long long*);
   const std::string name = "launch_" + sources_[number].name;
   auto* launch = reinterpret_cast<Launch>(dlsym(library_, name.c_str()));
   if (!launch) throw std::runtime_error("no launcher " + name);
-  launch(pointers.data(), slots.data());
+  launch(table.data());
 
   ir::RunResult out;
   for (const auto& each : memory)

@@ -16,11 +16,12 @@
 #include <vector>
 
 #define __CUDA_ARCH__ 900
+#define __constant__
 #define __device__
 #define __global__
 #define __forceinline__ inline
 #define __shared__ static
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 
 struct Place {
   unsigned x = 0;
@@ -123,16 +124,16 @@ inline void launch(int64_t blocks, int threads, const std::function<void()>& bod
 
 /// A pointer argument of any type.
 struct Argument {
-  void* address;
+  unsigned long long address;
   template <class T>
   operator T*() const {
-    return static_cast<T*>(address);
+    return reinterpret_cast<T*>(address);
   }
 };
 
 /// The number of a slot in the type that the kernel takes it in.
 struct Slot {
-  long long bits;
+  unsigned long long bits;
   template <class T>
   operator T() const {
     T value;

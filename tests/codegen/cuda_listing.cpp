@@ -96,9 +96,11 @@ int64_t product(std::span<const int64_t> dims) {
 }
 
 /// Whether vectors of the plan fill the kernel's threads: always for elementwise kernels with a
-/// whole vector, for rows where vectors divide the row and every thread gets one.
+/// whole vector, for columns whose plan has vectors that divide them, for rows where vectors divide
+/// the row and every thread gets one.
 bool fits_vectors(const ir::Op& kernel, const ir::Plan& plan) {
   const ir::KernelSpace space = ir::kernel_space(kernel);
+  if (ir::family_of(kernel) == ir::Family::Columns) return space.space.elements() > 0;
   if (ir::family_of(kernel) != ir::Family::Rows) return space.space.elements() >= plan.vector;
   const int64_t columns = product(space.space.dims().subspan(static_cast<size_t>(space.kept())));
   const int64_t threads = plan.grain > 1 ? 32 : plan.threads;
@@ -111,6 +113,16 @@ bool fits_vectors(const ir::Op& kernel, const ir::Plan& plan) {
 CudaKernel emit_for_test(const ir::Op& kernel, const std::string& arch, const std::string& name,
                          const std::string& entry) {
   CudaKernel out{name, codegen::emit_cuda_kernel(kernel, ir::target_by_name(arch), entry)};
+  if (ir::family_of(kernel) == ir::Family::Optimizer) {
+    // Some segment has vectors, whose pointers come from the table.
+    const std::vector<ir::Value> results = kernel.results();
+    if (std::any_of(results.begin(), results.end(),
+                    [](ir::Value value) { return value.type().elements() > 1; })) {
+      out.vector_operands = {0};
+      out.vector_stores = true;
+    }
+    return out;
+  }
   if (!fits_vectors(kernel, ir::Plan::from(kernel.plan()))) return out;
   const ir::Shape space = ir::kernel_space(kernel).space;
   const int64_t lanes = ir::Plan::from(kernel.plan()).vector;
@@ -151,61 +163,73 @@ std::vector<KernelListing> list_kernels(const CudaBinary& binary,
   return listings;
 }
 
+namespace {
+
+void print_listing(const std::string& name, const std::string& arch, const KernelListing& listing) {
+  auto widths = [](const int(&counts)[5]) {
+    std::string text;
+    for (int power = 4; power >= 0; --power)
+      if (counts[power] > 0)
+        text += fmt::format("{}{}x{}", text.empty() ? "" : " ", counts[power], 1 << power);
+    return text.empty() ? "-" : text;
+  };
+  const codegen::KernelResources& resources = listing.resources;
+  fmt::print("{:6} {:24} {:9} {:6} {:5} {:12}  {:24} {}\n", arch, name, resources.registers,
+             resources.spill_store_bytes + resources.spill_load_bytes, resources.stack_bytes,
+             listing.instructions, widths(listing.loads), widths(listing.stores));
+}
+
+/// All entries of a kernel: operands are loaded by the first, results stored by the last.
+void check_kernel(const CudaKernel& kernel, const CudaBinary& binary, const std::string& arch,
+                  ListingSummary& summary, bool print) {
+  std::vector<std::string> entries;
+  for (const codegen::CudaLaunch& launch : kernel.source.launches) entries.push_back(launch.entry);
+  const std::vector<KernelListing> listings = list_kernels(binary, entries);
+  INFO(arch << ", " << kernel.name << "\n" << kernel.source.text);
+  for (size_t i = 0; i < listings.size(); ++i) {
+    const KernelListing& listing = listings[i];
+    const codegen::KernelResources& resources = listing.resources;
+    CHECK(resources.registers > 0);
+    // A block must find its registers: 65,536 on every architecture.
+    CHECK(resources.registers * kernel.source.launches[i].threads <= 65536);
+    CHECK(resources.spill_store_bytes == 0);
+    CHECK(resources.spill_load_bytes == 0);
+    CHECK(resources.stack_bytes == 0);
+    CHECK(resources.shared_bytes <= 48 << 10);
+    CHECK_FALSE(listing.local_memory);
+    CHECK(listing.instructions > 0);
+    summary.spilled +=
+        resources.spill_store_bytes + resources.spill_load_bytes + resources.stack_bytes;
+    summary.registers.push_back(resources.registers);
+    summary.instructions.push_back(listing.instructions);
+    ++(listing.loads[4] > 0 || listing.stores[4] > 0 ? summary.wide : summary.narrow);
+    if (print) print_listing(kernel.name, arch, listing);
+  }
+  // `x > x` needs no operand: the compiler drops its loads, and the pointer with them.
+  const bool reads_vectors =
+      std::any_of(kernel.vector_operands.begin(), kernel.vector_operands.end(),
+                  [&](int number) { return listings.front().parameters.contains(number); });
+  if (reads_vectors) CHECK(listings.front().loads[4] > 0);
+  summary.vector_readers += reads_vectors;
+  if (kernel.vector_stores) {
+    CHECK(listings.back().stores[4] > 0);
+    CHECK_FALSE(listings.back().parameters.empty());
+  }
+}
+
+}  // namespace
+
 void check_compiled(const std::vector<CudaKernel>& kernels, const std::string& arch,
                     ListingSummary& summary, bool print) {
   for (size_t first = 0; first < kernels.size(); first += codegen::kMaxKernelsPerProgram) {
     const size_t size = std::min(codegen::kMaxKernelsPerProgram, kernels.size() - first);
     std::vector<codegen::CudaSource> sources;
-    std::vector<std::string> entries;
-    for (size_t i = first; i < first + size; ++i) {
-      sources.push_back(kernels[i].source);
-      entries.push_back(kernels[i].source.launches.front().entry);
-    }
+    for (size_t i = first; i < first + size; ++i) sources.push_back(kernels[i].source);
     const CudaBinary binary = codegen::compile_cuda(codegen::cuda_program(sources), arch);
     summary.milliseconds += binary.milliseconds;
     CHECK_MESSAGE(binary.log.find("warning") == std::string::npos, binary.log);
-    const std::vector<KernelListing> listings = list_kernels(binary, entries);
-    for (size_t i = 0; i < size; ++i) {
-      const CudaKernel& kernel = kernels[first + i];
-      const KernelListing& listing = listings[i];
-      const codegen::KernelResources& resources = listing.resources;
-      INFO(arch << ", " << kernel.name << "\n" << kernel.source.text);
-      CHECK(resources.registers > 0);
-      // A block must find its registers: 65,536 on every architecture.
-      CHECK(resources.registers * kernel.source.launches.front().threads <= 65536);
-      CHECK(resources.spill_store_bytes == 0);
-      CHECK(resources.spill_load_bytes == 0);
-      CHECK(resources.stack_bytes == 0);
-      CHECK_FALSE(listing.local_memory);
-      CHECK(listing.instructions > 0);
-      // `x > x` needs no operand: the compiler drops its loads, and the pointer with them.
-      const bool reads_vectors =
-          std::any_of(kernel.vector_operands.begin(), kernel.vector_operands.end(),
-                      [&](int number) { return listing.parameters.contains(number); });
-      if (reads_vectors) CHECK(listing.loads[4] > 0);
-      if (kernel.vector_stores) {
-        CHECK(listing.stores[4] > 0);
-        CHECK_FALSE(listing.parameters.empty());
-      }
-      summary.vector_readers += reads_vectors;
-      summary.spilled +=
-          resources.spill_store_bytes + resources.spill_load_bytes + resources.stack_bytes;
-      summary.registers.push_back(resources.registers);
-      summary.instructions.push_back(listing.instructions);
-      ++(listing.loads[4] > 0 || listing.stores[4] > 0 ? summary.wide : summary.narrow);
-      if (!print) continue;
-      auto widths = [](const int(&counts)[5]) {
-        std::string text;
-        for (int power = 4; power >= 0; --power)
-          if (counts[power] > 0)
-            text += fmt::format("{}{}x{}", text.empty() ? "" : " ", counts[power], 1 << power);
-        return text.empty() ? "-" : text;
-      };
-      fmt::print("{:6} {:24} {:9} {:6} {:5} {:12}  {:24} {}\n", arch, kernel.name,
-                 resources.registers, resources.spill_store_bytes + resources.spill_load_bytes,
-                 resources.stack_bytes, listing.instructions, widths(listing.loads),
-                 widths(listing.stores));
-    }
+    for (size_t i = first; i < first + size; ++i)
+      check_kernel(kernels[i], binary, arch, summary, print);
   }
 }
 

@@ -113,27 +113,6 @@ TEST_CASE("a program needs no header and has the prelude once") {
   CHECK(contains(program, "namespace in_k1 {"));
 }
 
-TEST_CASE("a family that cannot be emitted yet is refused by name") {
-  std::unique_ptr<ir::Module> module = ir::parse(R"(module @m attributes {stage = "primitive"} {
-  func @main(%a: tensor<16x16xf32>, %b: tensor<16x16xf32>) -> tensor<16x16xf32> {
-    %0 = matmul %a, %b {acc = f32} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
-    return %0 : tensor<16x16xf32>
-  }
-}
-)");
-  plan_for(*module, "sm_80");
-  const ir::Op* kernel = kernels_of(*module).at(0);
-  CHECK_FALSE(codegen::can_emit_cuda(*kernel));
-  try {
-    codegen::emit_cuda_kernel(*kernel, ir::target_by_name("sm_80"), "k0");
-    FAIL("a product was emitted");
-  } catch (const UserError& error) {
-    CHECK(contains(error.message(), "not supported yet: kernel @"));
-    CHECK(contains(error.message(), "of family matmul on sm_80"));
-    CHECK(error.hint() == "supported: elementwise, movement, rows");
-  }
-}
-
 TEST_CASE("a source writer indents blocks") {
   codegen::SourceWriter writer(2);
   writer.open("if (x)");

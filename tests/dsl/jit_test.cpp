@@ -196,7 +196,7 @@ TEST_CASE("threads that call one function get what one thread gets") {
   std::vector<std::thread> threads;
   for (size_t n = 0; n < inputs.size(); ++n)
     threads.emplace_back([&, n] {
-      for (int call = 0; call < 50; ++call) wrong += f(inputs[n]).bytes != wanted[n].bytes;
+      for (int call = 0; call < 50; ++call) wrong += f(inputs[n]).bytes() != wanted[n].bytes();
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);
@@ -300,7 +300,7 @@ TEST_CASE("initial values have the deviation that they promise and do not depend
   CHECK(deviation(initializers::he_normal()) ==
         doctest::Approx(std::sqrt(2.0 / 200)).epsilon(0.02));
   Array wide = initializers::he_normal()(shape, f32, 7, 3);
-  CHECK(initializers::he_normal()(shape, f16, 7, 3).bytes == wide.converted_to(f16).bytes);
+  CHECK(initializers::he_normal()(shape, f16, 7, 3).bytes() == wide.converted_to(f16).bytes());
 }
 
 TEST_CASE("schedules start at the first rate and end at the last") {
@@ -343,15 +343,16 @@ TEST_CASE("a layer that is new in a program takes no stream that the others hold
   auto third = jit([&](Tensor input) { return a(b(c(input))); }, kInterpreter);
   for (const auto* program : {&first, &second, &third}) (*program)(x);
   auto stream = [](uint32_t number) {
-    return initializers::glorot_uniform()(Shape{3, 3}, f32, 0, number).bytes;
+    return initializers::glorot_uniform()(Shape{3, 3}, f32, 0, number).bytes();
   };
-  CHECK(a.weight().value().bytes == stream(0));
-  CHECK(b.weight().value().bytes == stream(4));
-  CHECK(c.weight().value().bytes == stream(6));
+  CHECK(a.weight().value().bytes() == stream(0));
+  CHECK(b.weight().value().bytes() == stream(4));
+  CHECK(c.weight().value().bytes() == stream(6));
   // Another seed has streams of its own.
   nn::Dense d{3, 3};
   auto other =
       jit([&](Tensor input) { return a(d(input)); }, {.device = Device::interpreter(), .seed = 1});
   other(x);
-  CHECK(d.weight().value().bytes == initializers::glorot_uniform()(Shape{3, 3}, f32, 1, 0).bytes);
+  CHECK(d.weight().value().bytes() ==
+        initializers::glorot_uniform()(Shape{3, 3}, f32, 1, 0).bytes());
 }

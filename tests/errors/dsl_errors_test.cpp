@@ -199,7 +199,8 @@ TEST_CASE("names of policies and devices") {
   error = caught([] { Device::by_name("gpu"); });
   CHECK(error.line == line);
   CHECK(error.text ==
-        "unknown device 'gpu'; did you mean 'cpu'?\nnote: the devices are cpu and interp");
+        "unknown device 'gpu'; did you mean 'cpu'?\nnote: the devices are cpu, interp, cuda[:N] "
+        "and auto");
 }
 
 namespace {
@@ -370,7 +371,7 @@ TEST_CASE("data sets and arrays that do not fit name the call") {
   CHECK(error.line == line);
   CHECK(error.text.starts_with("dataset: 4 inputs"));
   data.targets = Array(ir::Type(i32, {4}));
-  data.targets.bytes.pop_back();
+  data.targets.bytes().pop_back();
   line = __LINE__ + 1;
   error = caught([&] { trainer.fit(data); });
   CHECK(error.line == line);

@@ -6,7 +6,7 @@
 // (both are computed more exactly than hardware does), the memory model between blocks, speed.
 #pragma once
 
-#include "memory.h"
+#include <ptx/memory.h>
 
 #include <array>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // Two ranges of host addresses of one size: one that nobody may touch gives the device's addresses,
 // the other one holds the bytes. Allocations walk through the range before they use a freed place
 // again, so that a stale address is found to be stale.
-#include "memory.h"
+#include <ptx/memory.h>
 
 #include <algorithm>
 #include <cstring>

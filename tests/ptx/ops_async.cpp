@@ -13,19 +13,12 @@ namespace {
 
 constexpr uint32_t kOpen = ~0u;  // group of a copy that was not committed
 
-/// op[0] the target, op[1] the source, op[2] the bytes to read or 0, op[3] a predicate that reads
-/// none or 0. `count` bytes; `mode` the bytes of the target's address; `target` its displacement.
-void begin_copies(Warp& warp, const Instruction& instruction, Mask lanes) {
-  Block& block = *warp.block;
+/// How many bytes each lane reads: op[2] or all; none where the predicate in op[3] says so.
+Mask source_sizes(Warp& warp, const Instruction& instruction, Mask lanes,
+                  uint32_t (&sizes)[kLanes]) {
   const uint32_t bytes = instruction.count;
-  Addresses from, to;
-  read_addresses(warp, instruction, instruction.op[1], instruction.address_bytes,
-                 instruction.immediate, from);
-  read_addresses(warp, instruction, instruction.op[0], instruction.mode,
-                 static_cast<int32_t>(instruction.target), to);
-  uint32_t sizes[kLanes];
-  Mask reading = 0;
   const Mask ignored = instruction.op[3] ? warp.predicate(instruction.op[3]) ^ instruction.flip : 0;
+  Mask reading = 0;
   for_lanes(lanes, [&](int lane) {
     sizes[lane] = instruction.op[2] ? warp.lanes<uint32_t>(instruction.op[2])[lane] : bytes;
     if (ignored >> lane & 1) sizes[lane] = 0;
@@ -34,54 +27,117 @@ void begin_copies(Warp& warp, const Instruction& instruction, Mask lanes) {
            fmt::format("reads {} bytes for a copy of {}", sizes[lane], bytes));
     if (sizes[lane]) reading |= Mask{1} << lane;
   });
-  const SpaceMasks sources = sort_lanes(Space::Generic, reading, from);
-  if (const Mask others = sources.shared | sources.local | sources.parameter)
-    fail(warp, instruction, FaultKind::OutOfBounds, first_lane(others),
-         "the source is not in device memory");
-  check_copy_sources(warp, instruction, reading, from, sizes, bytes);
-  const SpaceMasks targets = sort_lanes(Space::Shared, lanes, to);
-  check_shared_bounds(warp, instruction, targets.shared, to, bytes);
+  return reading;
+}
+
+/// op[0] the target, op[1] the source. `count` bytes; `mode` the bytes of the target's address;
+/// `target` its displacement.
+void begin_copies(Warp& warp, const Instruction& instruction, Mask lanes) {
+  SharedMemory& shared = warp.block->shared;
+  const uint32_t bytes = instruction.count;
+  Addresses from, to;
+  read_addresses(warp, instruction, instruction.op[1], instruction.address_bytes,
+                 instruction.immediate, from);
+  read_addresses(warp, instruction, instruction.op[0], instruction.mode,
+                 static_cast<int32_t>(instruction.target), to);
+  AsyncCopy& copy = warp.copies.emplace_back();
+  copy.lanes = lanes;
+  copy.group = kOpen;
+  copy.bytes = bytes;
+  if (instruction.op[2] | instruction.op[3]) {
+    uint32_t sizes[kLanes];
+    const Mask reading = source_sizes(warp, instruction, lanes, sizes);
+    check_copy_sources(warp, instruction, reading, from, sizes, bytes);
+    for_lanes(lanes, [&](int lane) {
+      copy.source_bytes[lane] = static_cast<uint8_t>(sizes[lane]);
+      copy.whole &= sizes[lane] == bytes;
+    });
+  } else {
+    check_global(warp, instruction, lanes, from, bytes, Access::Read);
+  }
+  check_shared_bounds(warp, instruction, lanes, to, bytes);
   count_wavefronts(warp, instruction, lanes, to, bytes);
   for_lanes(lanes, [&](int lane) {
     const auto place = static_cast<uint32_t>(to.of[lane]);
     const uint32_t thread = warp.first_thread + static_cast<uint32_t>(lane);
-    if (const Finding finding = block.shared.begin_copy(place, bytes, thread))
+    if (const Finding finding = shared.begin_copy(place, bytes, thread))
       fail_shared(warp, instruction, lane, bytes, finding);
-    std::memset(block.shared.data() + place, 0xFF, bytes);
-    warp.copies.push_back({.source = from.of[lane],
-                           .shared = place,
-                           .group = kOpen,
-                           .bytes = static_cast<uint8_t>(bytes),
-                           .source_bytes = static_cast<uint8_t>(sizes[lane]),
-                           .lane = static_cast<uint8_t>(lane)});
+    std::memset(shared.data() + place, 0xFF, bytes);
+    copy.shared[lane] = place;
+    copy.source[lane] = from.of[lane];
   });
 }
 
-void land(Warp& warp, const AsyncCopy& copy) {
-  Block& block = *warp.block;
-  std::byte* const to = block.shared.data() + copy.shared;
-  std::memset(to, 0, copy.bytes);
-  std::memcpy(to, block.launch->memory->host(copy.source), copy.source_bytes);
-  block.shared.end_copy(copy.shared, copy.bytes, warp.first_thread + copy.lane);
+template <uint32_t kBytes>
+void land_whole(Warp& warp, const AsyncCopy& copy, Mask lanes) {
+  SharedMemory& shared = warp.block->shared;
+  const DeviceMemory& memory = *warp.block->launch->memory;
+  for_lanes(lanes, [&](int lane) {
+    const uint32_t place = copy.shared[lane];
+    std::memcpy(shared.data() + place, memory.host(copy.source[lane]), kBytes);
+    shared.end_copy(place, kBytes, warp.first_thread + static_cast<uint32_t>(lane));
+  });
+}
+
+void land_parts(Warp& warp, const AsyncCopy& copy, Mask lanes) {
+  SharedMemory& shared = warp.block->shared;
+  const DeviceMemory& memory = *warp.block->launch->memory;
+  for_lanes(lanes, [&](int lane) {
+    std::byte* const to = shared.data() + copy.shared[lane];
+    std::memset(to, 0, copy.bytes);
+    if (copy.source_bytes[lane])
+      std::memcpy(to, memory.host(copy.source[lane]), copy.source_bytes[lane]);
+    shared.end_copy(copy.shared[lane], copy.bytes, warp.first_thread + static_cast<uint32_t>(lane));
+  });
+}
+
+void land(Warp& warp, const AsyncCopy& copy, Mask lanes) {
+  if (!copy.whole) return land_parts(warp, copy, lanes);
+  if (copy.bytes == 16) return land_whole<16>(warp, copy, lanes);
+  copy.bytes == 8 ? land_whole<8>(warp, copy, lanes) : land_whole<4>(warp, copy, lanes);
 }
 
 void commit(Warp& warp, const Instruction&, Mask lanes) {
-  for (AsyncCopy& copy : warp.copies) {
-    if (copy.group == kOpen && (lanes >> copy.lane & 1))
-      copy.group = warp.committed_groups[copy.lane];
+  for (size_t i = 0, count = warp.copies.size(); i < count; ++i) {
+    if (warp.copies[i].group != kOpen) continue;
+    // Lanes that commit may have committed different numbers of groups, others not at all.
+    Mask left = warp.copies[i].lanes & lanes;
+    bool first = left == warp.copies[i].lanes;
+    while (left) {
+      const uint32_t group = warp.committed_groups[first_lane(left)];
+      Mask same = 0;
+      for_lanes(left, [&](int lane) {
+        if (warp.committed_groups[lane] == group) same |= Mask{1} << lane;
+      });
+      left &= ~same;
+      if (first && !left) {
+        warp.copies[i].group = group;
+      } else {
+        AsyncCopy part = warp.copies[i];
+        part.lanes = same;
+        part.group = group;
+        warp.copies[i].lanes &= ~same;
+        warp.copies.push_back(part);
+      }
+      first = false;
+    }
   }
   for_lanes(lanes, [&](int lane) { ++warp.committed_groups[lane]; });
 }
 
 /// `immediate`: how many groups may stay; -1: nothing may, not even what was not committed.
 void wait(Warp& warp, const Instruction& instruction, Mask lanes) {
-  std::erase_if(warp.copies, [&](const AsyncCopy& copy) {
-    if (!(lanes >> copy.lane & 1)) return false;
-    const bool due = instruction.immediate < 0 ||
-                     (copy.group != kOpen && uint64_t{copy.group} + instruction.immediate <
-                                                 warp.committed_groups[copy.lane]);
-    if (due) land(warp, copy);
-    return due;
+  std::erase_if(warp.copies, [&](AsyncCopy& copy) {
+    Mask due = 0;
+    for_lanes(copy.lanes & lanes, [&](int lane) {
+      if (instruction.immediate < 0 ||
+          (copy.group != kOpen &&
+           copy.group + static_cast<uint64_t>(instruction.immediate) < warp.committed_groups[lane]))
+        due |= Mask{1} << lane;
+    });
+    land(warp, copy, due);
+    copy.lanes &= ~due;
+    return copy.lanes == 0;
   });
 }
 

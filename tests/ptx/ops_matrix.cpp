@@ -36,20 +36,21 @@ void load_matrices(Warp& warp, const Instruction& instruction, Mask) {
   matrix_addresses(warp, instruction, at);
   SharedMemory& shared = warp.block->shared;
   for (uint32_t m = 0; m < instruction.count; ++m) {
-    uint16_t rows[8][8];
+    // The register's 64 halves are the matrix, row after row.
+    uint16_t* const to = warp.lanes<uint16_t>(instruction.list[m]);
     for (int r = 0; r < 8; ++r) {
       const int giver = static_cast<int>(8 * m) + r;
       const auto address = static_cast<uint32_t>(at.of[giver]);
       if (const Finding finding = shared.read_together(address, 16, warp.index))
         fail_shared(warp, instruction, giver, 16, finding);
-      std::memcpy(rows[r], shared.data() + address, 16);
-    }
-    uint32_t* const to = warp.lanes<uint32_t>(instruction.list[m]);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const int row = lane / 4, column = lane % 4 * 2;
-      const uint16_t low = kTranspose ? rows[column][row] : rows[row][column];
-      const uint16_t high = kTranspose ? rows[column + 1][row] : rows[row][column + 1];
-      to[lane] = uint32_t{high} << 16 | low;
+      const std::byte* const from = shared.data() + address;
+      if constexpr (kTranspose) {
+        uint16_t row[8];
+        std::memcpy(row, from, 16);
+        for (int c = 0; c < 8; ++c) to[8 * c + r] = row[c];
+      } else {
+        std::memcpy(to + 8 * r, from, 16);
+      }
     }
   }
 }
@@ -60,22 +61,16 @@ void store_matrices(Warp& warp, const Instruction& instruction, Mask) {
   matrix_addresses(warp, instruction, at);
   SharedMemory& shared = warp.block->shared;
   for (uint32_t m = 0; m < instruction.count; ++m) {
-    const uint32_t* const from = warp.lanes<uint32_t>(instruction.list[m]);
-    uint16_t rows[8][8];
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const int row = lane / 4, column = lane % 4 * 2;
-      const auto low = static_cast<uint16_t>(from[lane]);
-      const auto high = static_cast<uint16_t>(from[lane] >> 16);
-      (kTranspose ? rows[column][row] : rows[row][column]) = low;
-      (kTranspose ? rows[column + 1][row] : rows[row][column + 1]) = high;
-    }
+    const uint16_t* const from = warp.lanes<uint16_t>(instruction.list[m]);
     for (int r = 0; r < 8; ++r) {
       const int giver = static_cast<int>(8 * m) + r;
       const auto address = static_cast<uint32_t>(at.of[giver]);
       if (const Finding finding =
               shared.write(address, 16, warp.first_thread + static_cast<uint32_t>(giver)))
         fail_shared(warp, instruction, giver, 16, finding);
-      std::memcpy(shared.data() + address, rows[r], 16);
+      uint16_t row[8];
+      for (int c = 0; c < 8; ++c) row[c] = from[kTranspose ? 8 * c + r : 8 * r + c];
+      std::memcpy(shared.data() + address, row, 16);
     }
   }
 }
@@ -136,8 +131,9 @@ void decode_movmatrix(Decoder& d) {
   d.emit(move_matrix);
 }
 
-// ---- mma: C[16][8] += A[16][K] B[K][8]. Lane l is in group l / 4 and its place in it is l % 4
-// ----
+// ---- mma: C[16][8] += A[16][K] B[K][8]. Lane l is in group l / 4 and its place in it is l % 4.
+// ---- A register of halves is an 8x8 block of A by rows, or of B by columns; one of tf32 is 8x4.
+// ---- The upper and lower eight rows of A take turns, block after block along K ----
 
 constexpr int kRows = 16, kColumns = 8;
 
@@ -147,88 +143,106 @@ struct Tf32 {
   operator float() const { return std::bit_cast<float>(bits & 0xFFFFE000u); }
 };
 
+/// Elements of a register, by rows of 8 or 4.
+template <class T>
+constexpr int kElements = kLanes * 4 / static_cast<int>(sizeof(T));
+template <class T>
+constexpr int kWide = kElements<T> / 8;
+
 template <class T, int kDepth>
-void gather(Warp& warp, const uint32_t* list, float (&a)[kRows][kDepth],
-            float (&b)[kDepth][kColumns]) {
-  constexpr int kTogether = 4 / sizeof(T);  // elements of a register
-  constexpr int kStep = 4 * kTogether;      // along K, of a register
-  constexpr int kSteps = kDepth / kStep;
-  for (int step = 0; step < kSteps; ++step) {
-    for (int half = 0; half < 2; ++half) {
-      const T* from = warp.lanes<T>(list[2 * step + half]);
-      for (int lane = 0; lane < kLanes; ++lane)
-        for (int i = 0; i < kTogether; ++i)
-          a[lane / 4 + 8 * half][kStep * step + lane % 4 * kTogether + i] =
-              from[lane * kTogether + i];
+struct Operands {
+  alignas(64) float a[kDepth / kWide<T>][2][8][kWide<T>];
+  alignas(64) float b[kDepth][kColumns];
+
+  Operands(Warp& warp, const uint32_t* list) {
+    constexpr int kSteps = kDepth / kWide<T>;
+    for (int step = 0; step < kSteps; ++step) {
+      for (int half = 0; half < 2; ++half) {
+        const T* from = warp.lanes<T>(list[2 * step + half]);
+        float* const to = a[step][half][0];
+        for (int i = 0; i < kElements<T>; ++i) to[i] = from[i];
+      }
     }
-    const T* from = warp.lanes<T>(list[2 * kSteps + step]);
-    for (int lane = 0; lane < kLanes; ++lane)
-      for (int i = 0; i < kTogether; ++i)
-        b[kStep * step + lane % 4 * kTogether + i][lane / 4] = from[lane * kTogether + i];
+    for (int step = 0; step < kSteps; ++step) {
+      const T* from = warp.lanes<T>(list[2 * kSteps + step]);
+      alignas(64) float columns[kElements<T>];
+      for (int i = 0; i < kElements<T>; ++i) columns[i] = from[i];
+      for (int k = 0; k < kWide<T>; ++k)
+        for (int n = 0; n < kColumns; ++n) b[kWide<T> * step + k][n] = columns[kWide<T> * n + k];
+    }
   }
-}
+  const float* row(int step, int m) const { return a[step][m / 8][m % 8]; }
+};
+
+/// A row of C, in registers of the host.
+using Row __attribute__((vector_size(4 * kColumns))) = float;
 
 /// One product after another, each sum rounded to f32.
-template <int kDepth>
-void multiply_in_turn(const float (&a)[kRows][kDepth], const float (&b)[kDepth][kColumns],
-                      float (&c)[kRows][kColumns]) {
-  for (int row = 0; row < kRows; ++row) {
-    float sums[kColumns];
-    for (int column = 0; column < kColumns; ++column) sums[column] = c[row][column];
+template <class T, int kDepth>
+void multiply_in_turn(const Operands<T, kDepth>& operands, float (&c)[kRows][kColumns]) {
+  for (int m = 0; m < kRows; ++m) {
+    Row sums;
+    std::memcpy(&sums, c[m], sizeof(sums));
     for (int k = 0; k < kDepth; ++k) {
-      const float left = a[row][k];
-      for (int column = 0; column < kColumns; ++column) sums[column] += left * b[k][column];
+      Row right;
+      std::memcpy(&right, operands.b[k], sizeof(right));
+      sums += operands.row(k / kWide<T>, m)[k % kWide<T>] * right;
     }
-    for (int column = 0; column < kColumns; ++column) c[row][column] = sums[column];
+    std::memcpy(c[m], &sums, sizeof(sums));
   }
 }
 
-/// The exact sum, cut to f32: error terms of the f64 sums are carried along.
-template <int kDepth>
-void multiply_exactly(const float (&a)[kRows][kDepth], const float (&b)[kDepth][kColumns],
-                      float (&c)[kRows][kColumns]) {
-  for (int row = 0; row < kRows; ++row) {
-    for (int column = 0; column < kColumns; ++column) {
+/// The exact sum, cut to f32.
+template <class T, int kDepth>
+void multiply_exactly(const Operands<T, kDepth>& operands, float (&c)[kRows][kColumns]) {
+  for (int m = 0; m < kRows; ++m) {
+    for (int n = 0; n < kColumns; ++n) {
       double terms[kDepth + 1];
-      terms[0] = c[row][column];
-      for (int k = 0; k < kDepth; ++k) terms[k + 1] = double(a[row][k]) * double(b[k][column]);
-      c[row][column] = sum_toward_zero(terms, kDepth + 1);
+      terms[0] = c[m][n];
+      for (int k = 0; k < kDepth; ++k)
+        terms[k + 1] =
+            double(operands.row(k / kWide<T>, m)[k % kWide<T>]) * double(operands.b[k][n]);
+      c[m][n] = sum_toward_zero(terms, kDepth + 1);
     }
   }
 }
 
 template <class T, int kDepth, bool kHalfSums>
 void multiply(Warp& warp, const Instruction& instruction, Mask) {
-  alignas(64) float a[kRows][kDepth];
-  alignas(64) float b[kDepth][kColumns];
-  alignas(64) float c[kRows][kColumns];
-  constexpr int kInputs = 3 * kDepth * sizeof(T) / 16;
-  gather<T, kDepth>(warp, instruction.list, a, b);
+  constexpr int kInputs = 3 * kDepth / kWide<T>;
+  const Operands<T, kDepth> operands(warp, instruction.list);
   const uint32_t* const before = instruction.list + kInputs;
   const uint32_t* const after = before + (kHalfSums ? 2 : 4);
+  alignas(64) float c[kRows][kColumns];
   for (int half = 0; half < 2; ++half) {
-    for (int i = 0; i < 2; ++i) {
+    float* const to = c[8 * half];
+    if constexpr (kHalfSums) {
+      const F16* from = warp.lanes<F16>(before[half]);
+      for (int i = 0; i < 64; ++i) to[i] = from[i];
+    } else {
+      const float* even = warp.lanes<float>(before[2 * half]);
+      const float* odd = warp.lanes<float>(before[2 * half + 1]);
       for (int lane = 0; lane < kLanes; ++lane) {
-        float& to = c[lane / 4 + 8 * half][lane % 4 * 2 + i];
-        if constexpr (kHalfSums)
-          to = warp.lanes<F16>(before[half])[2 * lane + i];
-        else
-          to = warp.lanes<float>(before[2 * half + i])[lane];
+        to[2 * lane] = even[lane];
+        to[2 * lane + 1] = odd[lane];
       }
     }
   }
   if (warp.block->launch->options.mma == MmaMode::Exact)
-    multiply_exactly<kDepth>(a, b, c);
+    multiply_exactly(operands, c);
   else
-    multiply_in_turn<kDepth>(a, b, c);
+    multiply_in_turn(operands, c);
   for (int half = 0; half < 2; ++half) {
-    for (int i = 0; i < 2; ++i) {
+    const float* const from = c[8 * half];
+    if constexpr (kHalfSums) {
+      F16* const to = warp.lanes<F16>(after[half]);
+      for (int i = 0; i < 64; ++i) to[i] = F16::nearest(from[i]);
+    } else {
+      float* const even = warp.lanes<float>(after[2 * half]);
+      float* const odd = warp.lanes<float>(after[2 * half + 1]);
       for (int lane = 0; lane < kLanes; ++lane) {
-        const float from = c[lane / 4 + 8 * half][lane % 4 * 2 + i];
-        if constexpr (kHalfSums)
-          warp.lanes<F16>(after[half])[2 * lane + i] = F16::nearest(from);
-        else
-          warp.lanes<float>(after[2 * half + i])[lane] = canonical(from);
+        even[lane] = canonical(from[2 * lane]);
+        odd[lane] = canonical(from[2 * lane + 1]);
       }
     }
   }

@@ -37,13 +37,14 @@ void SharedMemory::resize(uint32_t bytes, uint32_t unit_log2, uint32_t warps, bo
   partial_ = partial;
   bytes_.resize(bytes);
   cells_.resize((bytes + (1u << unit_) - 1) >> unit_);
+  many_at_.resize(partial ? cells_.size() : 0);
 }
 
 void SharedMemory::reset() {
-  std::memset(bytes_.data(), 0xFF, bytes_.size());
+  std::fill(bytes_.begin(), bytes_.end(), std::byte{0xFF});
   std::fill(cells_.begin(), cells_.end(), Cell{});
   many_.clear();
-  unused_.clear();
+  std::fill(many_at_.begin(), many_at_.end(), 0u);
   for (Times& times : known_) times.fill(0);
   floor_.fill(0);
   now_ = 1;
@@ -83,61 +84,73 @@ void SharedMemory::open(uint32_t waiting, Times& published) {
 
 template <bool kTogether>
 Finding SharedMemory::look(uint32_t address, uint32_t bytes, uint32_t thread, bool strong) {
-  const uint32_t warp = thread >> 5;
-  const Times& known = known_[warp];
-  const uint32_t floor = floor_[warp];
+  const uint32_t warp = thread >> 5, floor = floor_[warp], now = now_;
   const auto reader = static_cast<uint16_t>(kTogether ? thread | kSeveral : thread);
   const uint32_t end = (address + bytes) >> unit_;
   for (uint32_t i = address >> unit_; i < end; ++i) {
     Cell& cell = cells_[i];
-    const uint32_t writer = cell.writer & kThread;
-    if (cell.write_time == 0) return {Finding::Kind::Unwritten, i << unit_, -1};
-    if (cell.writer & kPending)
-      return {Finding::Kind::Pending, i << unit_, static_cast<int>(writer)};
-    if (cell.write_time > floor && (kTogether || writer != thread) &&
-        cell.write_time > known[writer >> 5] && !(strong && (cell.writer & kStrong)))
-      return {Finding::Kind::ReadAfterWrite, i << unit_, static_cast<int>(writer)};
-    if (!strong && (cell.read_time != now_ || cell.readers != reader))
+    // Written, landed and before everything that any warp did since: the usual case.
+    if (cell.write_time - 1 >= floor) {
+      if (const Finding found = check_read<kTogether>(cell, i << unit_, thread, strong))
+        return found;
+    }
+    if (strong) continue;
+    if (cell.read_time <= floor) {
+      cell.read_time = now;
+      cell.readers = reader;
+    } else if (cell.readers != reader || cell.read_time != now) {
       note_read(cell, warp, reader);
+    }
   }
   return {};
 }
 
+template <bool kTogether>
+Finding SharedMemory::check_read(const Cell& cell, uint32_t address, uint32_t thread,
+                                 bool strong) const {
+  const uint32_t writer = cell.writer & kThread;
+  if (cell.write_time == 0) return {Finding::Kind::Unwritten, address, -1};
+  if (cell.write_time == kPending)
+    return {Finding::Kind::Pending, address, static_cast<int>(writer)};
+  if ((kTogether || writer != thread) && cell.write_time > known_[thread >> 5][writer >> 5] &&
+      !(strong && (cell.writer & kStrong)))
+    return {Finding::Kind::ReadAfterWrite, address, static_cast<int>(writer)};
+  return {};
+}
+
+SharedMemory::Reads& SharedMemory::reads_of(const Cell& cell) {
+  uint32_t& at = many_at_[static_cast<size_t>(&cell - cells_.data())];
+  if (!at) {
+    many_.emplace_back();
+    at = static_cast<uint32_t>(many_.size());
+  }
+  return many_[at - 1];
+}
+
+/// Of a cell that was read after the floor. What comes before the reader need not be remembered:
+/// who is ordered with the reader is ordered with that.
 void SharedMemory::note_read(Cell& cell, uint32_t warp, uint16_t reader) {
-  if (partial_ && (cell.readers & kMany)) return note_read_of_many(cell, warp, reader);
-  const uint32_t floor = floor_[warp];
   const uint32_t other = (cell.readers & kThread) >> 5;
-  const bool many = cell.readers & kMany;
-  // What comes before the reader need not be remembered: who is ordered with the reader is ordered
-  // with that.
-  if (cell.read_time <= floor || (!many && cell.read_time <= known_[warp][other])) {
+  if (cell.readers & kMany) {
+    if (partial_) note_read_of_many(reads_of(cell), warp, reader);
+  } else if (cell.read_time <= known_[warp][other]) {
     cell.readers = reader;
-  } else if (many) {
-    // of many warps already
   } else if (other == warp) {
     if (cell.readers != reader) cell.readers |= kSeveral;
-  } else if (!partial_) {
-    cell.readers = kMany;
   } else {
-    if (unused_.empty()) {
-      unused_.push_back(static_cast<uint32_t>(many_.size()));
-      many_.emplace_back();
+    if (partial_) {
+      Reads& reads = reads_of(cell);
+      reads = Reads{};
+      reads.times[other] = cell.read_time;
+      reads.threads[other] = cell.readers;
+      note_read_of_many(reads, warp, reader);
     }
-    const uint32_t place = unused_.back();
-    unused_.pop_back();
-    Reads& reads = many_[place];
-    reads = Reads{};
-    reads.times[other] = cell.read_time;
-    reads.threads[other] = cell.readers;
     cell.readers = kMany;
-    cell.read_time = place;
-    return note_read_of_many(cell, warp, reader);
   }
   cell.read_time = now_;
 }
 
-void SharedMemory::note_read_of_many(Cell& cell, uint32_t warp, uint16_t reader) {
-  Reads& reads = many_[cell.read_time];
+void SharedMemory::note_read_of_many(Reads& reads, uint32_t warp, uint16_t reader) {
   uint16_t& own = reads.threads[warp];
   if (reads.times[warp] <= known_[warp][warp])
     own = reader;
@@ -159,59 +172,60 @@ Finding SharedMemory::read_together(uint32_t address, uint32_t bytes, uint32_t w
 Finding SharedMemory::check_write(const Cell& cell, uint32_t address, uint32_t thread,
                                   bool strong) const {
   const uint32_t warp = thread >> 5, writer = cell.writer & kThread;
-  if (cell.writer & kPending) return {Finding::Kind::Pending, address, static_cast<int>(writer)};
+  if (cell.write_time == kPending)
+    return {Finding::Kind::Pending, address, static_cast<int>(writer)};
   if (cell.write_time > floor_[warp] && writer != thread &&
       cell.write_time > known_[warp][writer >> 5] && !(strong && (cell.writer & kStrong)))
     return {Finding::Kind::WriteAfterWrite, address, static_cast<int>(writer)};
+  if (cell.read_time <= floor_[warp] || cell.readers == thread) return {};
   return check_reads(cell, address, thread);
 }
 
 Finding SharedMemory::check_reads(const Cell& cell, uint32_t address, uint32_t thread) const {
-  const uint32_t warp = thread >> 5;
-  const Times& known = known_[warp];
-  if ((cell.readers & kMany) && partial_) {
-    const Reads& reads = many_[cell.read_time];
-    for (uint32_t other = 0; other < warps_; ++other) {
-      const uint16_t reader = reads.threads[other];
-      if (reads.times[other] > known[other] && reader != thread)
-        return {Finding::Kind::WriteAfterRead, address,
-                reader & kSeveral ? -1 : static_cast<int>(reader)};
-    }
-    return {};
+  const Times& known = known_[thread >> 5];
+  const auto found = [&](int reader) -> Finding {
+    return {Finding::Kind::WriteAfterRead, address, reader & kSeveral ? -1 : reader};
+  };
+  if (!(cell.readers & kMany))
+    return cell.read_time > known[(cell.readers & kThread) >> 5] ? found(cell.readers) : Finding{};
+  // All warps know the same where all barriers are of all warps: that somebody read is enough.
+  if (!partial_) return found(kSeveral);
+  const Reads& reads = many_[many_at_[static_cast<size_t>(&cell - cells_.data())] - 1];
+  for (uint32_t other = 0; other < warps_; ++other) {
+    if (reads.times[other] > known[other] && reads.threads[other] != thread)
+      return found(reads.threads[other]);
   }
-  if (cell.read_time <= floor_[warp] || cell.readers == thread) return {};
-  if (cell.readers & kMany) return {Finding::Kind::WriteAfterRead, address, -1};
-  if (cell.read_time <= known[(cell.readers & kThread) >> 5]) return {};
-  return {Finding::Kind::WriteAfterRead, address,
-          cell.readers & kSeveral ? -1 : static_cast<int>(cell.readers)};
+  return {};
 }
 
-Finding SharedMemory::store(uint32_t address, uint32_t bytes, uint32_t thread, bool strong,
-                            bool copy) {
-  const auto writer =
-      static_cast<uint16_t>(thread | (strong ? kStrong : 0) | (copy ? kPending : 0));
+Finding SharedMemory::store(uint32_t address, uint32_t bytes, uint32_t thread, uint16_t writer,
+                            uint32_t time) {
+  const uint32_t floor = floor_[thread >> 5];
   const uint32_t end = (address + bytes) >> unit_;
   for (uint32_t i = address >> unit_; i < end; ++i) {
     Cell& cell = cells_[i];
-    if (Finding finding = check_write(cell, i << unit_, thread, strong)) return finding;
-    if ((cell.readers & kMany) && partial_) unused_.push_back(cell.read_time);
-    cell = {now_, 0, writer, 0};
+    if (std::max(cell.write_time, cell.read_time) > floor) {
+      if (const Finding found = check_write(cell, i << unit_, thread, writer & kStrong))
+        return found;
+    }
+    cell = {time, 0, writer, 0};
   }
   return {};
 }
 
 Finding SharedMemory::write(uint32_t address, uint32_t bytes, uint32_t thread, bool strong) {
-  return store(address, bytes, thread, strong, false);
+  return store(address, bytes, thread, static_cast<uint16_t>(thread | (strong ? kStrong : 0)),
+               now_);
 }
 
 Finding SharedMemory::begin_copy(uint32_t address, uint32_t bytes, uint32_t thread) {
-  return store(address, bytes, thread, false, true);
+  return store(address, bytes, thread, static_cast<uint16_t>(thread), kPending);
 }
 
 void SharedMemory::end_copy(uint32_t address, uint32_t bytes, uint32_t thread) {
+  const Cell landed{now_, 0, static_cast<uint16_t>(thread), 0};
   const uint32_t end = (address + bytes) >> unit_;
-  for (uint32_t i = address >> unit_; i < end; ++i)
-    cells_[i] = {now_, 0, static_cast<uint16_t>(thread), 0};
+  for (uint32_t i = address >> unit_; i < end; ++i) cells_[i] = landed;
 }
 
 }  // namespace mezzo::ptx::detail

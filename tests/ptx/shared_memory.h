@@ -64,13 +64,15 @@ class SharedMemory {
 
  private:
   /// 0 as a time: never. `readers` is the thread that read last, or several of its warp, or of many
-  /// warps; then `read_time` is the last of all reads, or with partial barriers a place in `many_`.
+  /// warps; then `read_time` is the last of all reads.
   struct Cell {
     uint32_t write_time = 0, read_time = 0;
     uint16_t writer = 0, readers = 0;
   };
-  static constexpr uint16_t kThread = 0x3FF, kStrong = 0x400, kPending = 0x800;  // of a writer
-  static constexpr uint16_t kSeveral = 0x400, kMany = 0x800;                     // of readers
+  static constexpr uint32_t kPending = ~0u;                    // as the time of a write
+  static constexpr uint16_t kThread = 0x3FF, kStrong = 0x400;  // of a writer
+  static constexpr uint16_t kSeveral = 0x400, kMany = 0x800;   // of readers
+  /// With partial barriers: the last read of each warp.
   struct Reads {
     Times times{};
     std::array<uint16_t, 32> threads{};
@@ -78,11 +80,14 @@ class SharedMemory {
 
   template <bool kTogether>
   Finding look(uint32_t address, uint32_t bytes, uint32_t thread, bool strong);
+  template <bool kTogether>
+  Finding check_read(const Cell& cell, uint32_t address, uint32_t thread, bool strong) const;
   void note_read(Cell& cell, uint32_t warp, uint16_t reader);
-  void note_read_of_many(Cell& cell, uint32_t warp, uint16_t reader);
+  void note_read_of_many(Reads& reads, uint32_t warp, uint16_t reader);
+  Reads& reads_of(const Cell& cell);
   Finding check_write(const Cell& cell, uint32_t address, uint32_t thread, bool strong) const;
   Finding check_reads(const Cell& cell, uint32_t address, uint32_t thread) const;
-  Finding store(uint32_t address, uint32_t bytes, uint32_t thread, bool strong, bool copy);
+  Finding store(uint32_t address, uint32_t bytes, uint32_t thread, uint16_t writer, uint32_t time);
   void update_floor(uint32_t warp);
 
   uint32_t size_ = 0, unit_ = 0, warps_ = 0, now_ = 1;
@@ -90,7 +95,7 @@ class SharedMemory {
   std::vector<std::byte> bytes_;
   std::vector<Cell> cells_;
   std::vector<Reads> many_;
-  std::vector<uint32_t> unused_;  // places in many_
+  std::vector<uint32_t> many_at_;  // 1 + the place of a cell in many_, 0: none yet
   std::array<Times, 32> known_{};
   Times floor_{};  // the least of known_, a warp
 };

@@ -14,12 +14,15 @@ namespace mezzo::ptx::detail {
 struct Launch;
 struct Block;
 
-/// A `cp.async` that has not landed.
+/// A `cp.async` of a warp that has not landed.
 struct AsyncCopy {
-  Address source = 0;
-  uint32_t shared = 0;
-  uint32_t group = 0;  // of its lane
-  uint8_t bytes = 0, source_bytes = 0, lane = 0;
+  Mask lanes = 0;
+  uint32_t group = 0;  // of its lanes
+  uint32_t bytes = 0;
+  bool whole = true;  // all lanes read all bytes
+  std::array<uint8_t, kLanes> source_bytes{};
+  std::array<uint32_t, kLanes> shared{};
+  std::array<Address, kLanes> source{};
 };
 
 struct Warp {

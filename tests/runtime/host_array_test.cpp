@@ -39,7 +39,7 @@ TEST_CASE("an element that is not there and bytes that do not fit are errors") {
   CHECK_THROWS_AS(two.as_double(-1), UserError);
   CHECK_THROWS_AS(HostArray(Type(DType::F32, {0})).as_double(0), UserError);
   two.check_size();
-  two.bytes.resize(4);
+  two.bytes().resize(4);
   CHECK_THROWS_WITH_AS(two.check_size(),
                        "error: array: tensor<2xf32> takes 8 bytes, but there are 4", UserError);
 }
@@ -56,7 +56,7 @@ TEST_CASE("a host array starts with zeros and reads back what was set in every t
     CHECK(array.as_double(5) == 0);
   }
   CHECK(HostArray().as_double(0) == 0);
-  CHECK(HostArray({DType::F32, {0, 4}}).bytes.empty());
+  CHECK(HostArray({DType::F32, {0, 4}}).bytes().empty());
 }
 
 TEST_CASE("floats are rounded once, to nearest even") {

@@ -71,7 +71,7 @@ TEST_CASE("bytes are read plain and compressed, also in several gzip members") {
 TEST_CASE("a compressed file that expands a thousandfold is read whole") {
   const std::string plain = idx(8, {3000000}, std::string(3000000, '\x07'));
   const HostArray array = read(compressed(plain));
-  CHECK(array.bytes == std::vector<std::byte>(3000000, std::byte{7}));
+  CHECK(array.bytes() == std::vector<std::byte>(3000000, std::byte{7}));
 }
 
 TEST_CASE("wider elements are big endian and small signed ones become i32") {

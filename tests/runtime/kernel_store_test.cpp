@@ -165,17 +165,23 @@ TEST_CASE("eight processes fill one cache at the same time") {
 
 TEST_CASE("an image reads back, and a shortened or foreign one does not") {
   runtime::KernelImage image;
-  image.object.bytes = {std::byte{1}, std::byte{2}, std::byte{3}};
-  image.launches = {{"first", 12}, {"second", 1}};
+  image.code = {std::byte{1}, std::byte{2}, std::byte{3}};
+  image.launches = {{.symbol = "first", .tasks = 12},
+                    {.symbol = "second", .tasks = 1, .threads = 128, .shared_bytes = 4096}};
+  image.checks_index = true;
   image.scratch_bytes = 640;
   image.workspace_bytes = 64;
   std::vector<std::byte> bytes = runtime::write_image(image);
   auto back = runtime::read_image(bytes);
   REQUIRE(back);
-  CHECK(back->object.bytes == image.object.bytes);
+  CHECK(back->code == image.code);
   REQUIRE(back->launches.size() == 2);
   CHECK(back->launches[0].symbol == "first");
   CHECK(back->launches[0].tasks == 12);
+  CHECK(back->launches[1].threads == 128);
+  CHECK(back->launches[1].shared_bytes == 4096);
+  CHECK(back->checks_index);
+  CHECK_FALSE(back->indirect);
   CHECK(back->scratch_bytes == 640);
   CHECK(back->workspace_bytes == 64);
   for (size_t size = 0; size < bytes.size(); ++size)

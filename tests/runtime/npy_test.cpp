@@ -114,7 +114,7 @@ TEST_CASE("big endian elements are swapped and bools become 0 or 1") {
   CHECK(read(npy(header("'>i8'", "()"), std::string("\0\0\0\0\0\0\x01\x02", 8))).as_integer(0) ==
         258);
   const HostArray flags = read(npy(header("'|b1'", "(3,)"), std::string("\x00\x01\x05", 3)));
-  CHECK(flags.bytes == std::vector<std::byte>{std::byte{0}, std::byte{1}, std::byte{1}});
+  CHECK(flags.bytes() == std::vector<std::byte>{std::byte{0}, std::byte{1}, std::byte{1}});
 }
 
 TEST_CASE("a file that is not an array says what was found and what was expected") {

@@ -75,7 +75,7 @@ TEST_CASE("arrays of every element type survive the way through a file") {
     CAPTURE(name);
     REQUIRE(read.count(name) == 1);
     CHECK(read.at(name).type == array.type);
-    CHECK(read.at(name).bytes == array.bytes);
+    CHECK(read.at(name).bytes() == array.bytes());
   }
 }
 

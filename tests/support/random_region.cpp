@@ -33,6 +33,7 @@ class Dice {
 };
 
 constexpr int64_t kLengths[] = {1, 2, 3, 5, 8, 10, 16, 33, 64, 100};
+constexpr int64_t kColumnLengths[] = {1, 2, 7, 64, 600, 1000, 4096, 10007};
 constexpr int64_t kRowLengths[] = {1, 2, 7, 10, 32, 64, 100, 256, 1000, 1024, 1536, 4096, 10007};
 
 class Drawer {
@@ -74,6 +75,31 @@ class Drawer {
     }
     pool.push_back(step(pool));
     results.push_back(narrow(pool.back()));
+    finish(results);
+  }
+
+  void columns() {
+    draw_shape(1 + static_cast<int>(dice_.roll(2)));
+    std::vector<int64_t> dims{kColumnLengths[dice_.roll(std::size(kColumnLengths))]};
+    for (int64_t dim : shape_.dims()) dims.push_back(dim);
+    shape_ = Shape(dims);
+    declare_parameters();
+    std::vector<Value> pool = full_values();
+    std::vector<Value> results;
+    const int64_t reductions = 1 + dice_.roll(3);
+    for (int64_t i = 0; i < reductions; ++i) {
+      if (!dice_.one_in(3)) pool.push_back(step(pool));
+      const OpKind kinds[] = {OpKind::Sum, OpKind::Sum, OpKind::Max, OpKind::Min};
+      Attrs attrs;
+      attrs.set("axes", Attr(std::vector<int64_t>{0}));
+      Value full = pool.back();
+      if (!(full.shape() == shape_))
+        full = builder_.make(OpKind::Add, {full, builder_.constant(Type(DType::F32, shape_), 0)});
+      Value reduced = builder_.make(kinds[dice_.roll(4)], {full}, attrs);
+      if (dice_.one_in(2)) reduced = builder_.make(OpKind::Tanh, {reduced});
+      if (dice_.one_in(3)) reduced = builder_.cast(reduced, DType::F16);
+      results.push_back(reduced);
+    }
     finish(results);
   }
 
@@ -161,6 +187,8 @@ std::unique_ptr<Module> random_region(RegionFamily family, uint64_t seed) {
   Drawer drawer(*module, seed);
   if (family == RegionFamily::Rows)
     drawer.rows();
+  else if (family == RegionFamily::Columns)
+    drawer.columns();
   else
     drawer.elementwise();
   module->set_stage(Stage::Primitive);

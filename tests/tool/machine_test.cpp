@@ -13,8 +13,7 @@ TEST_CASE("devices tells how the machine treats the 16-bit types") {
   Tool mezzo;
   Finished run = mezzo("devices");
   REQUIRE(run.status == 0);
-  for (const char* part :
-       {"cpu\n", "features  ", "f16       ", "bf16      ", "interp\n", "cuda\n  not supported yet"})
+  for (const char* part : {"cpu\n", "features  ", "f16       ", "bf16      ", "interp\n", "cuda"})
     CHECK(contains(run.out, part));
   // The same words as the language uses.
   const std::string line = describe_machine();
@@ -28,6 +27,17 @@ TEST_CASE("devices tells how the machine treats the 16-bit types") {
   CHECK(run.status == 2);
   CHECK(run.out == "");
   CHECK(contains(run.err, "error: MEZZO_THREADS: '0' is not a number from 1 to 1024"));
+}
+
+TEST_CASE("devices says why there is no CUDA device") {
+  Tool mezzo;
+  mezzo.environment = "MEZZO_CUDA_LIBRARY=/nowhere/libcuda.so.1";
+  const Finished run = mezzo("devices");
+  CHECK(run.status == 0);
+  CHECK(contains(run.out,
+                 "cuda\n  the CUDA driver that MEZZO_CUDA_LIBRARY names cannot be opened: "
+                 "/nowhere/libcuda.so.1: "));
+  CHECK(contains(run.out, "\n  note: unset it to use the system's libcuda.so.1\n"));
 }
 
 TEST_CASE("cache lists what runs have stored, and clears it") {

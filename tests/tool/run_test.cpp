@@ -123,9 +123,17 @@ TEST_CASE("devices that are unknown or not there are named") {
   Finished unknown = mezzo("run m.mz --random-inputs=1 --device=cpuu");
   CHECK(unknown.status == 2);
   CHECK(contains(unknown.err, "unknown device 'cpuu'; did you mean 'cpu'?"));
-  Finished cuda = mezzo("run m.mz --random-inputs=1 --device=cuda:1");
-  CHECK(cuda.status == 2);
-  CHECK(contains(cuda.err, "device 'cuda:1' is not supported yet"));
+  Finished unnumbered = mezzo("run m.mz --random-inputs=1 --device=cuda:one");
+  CHECK(unnumbered.status == 2);
+  CHECK(contains(unnumbered.err, "device 'cuda:one' has no number from 0 on"));
+  mezzo.environment = "MEZZO_CUDA_LIBRARY=/nowhere/libcuda.so.1";
+  Finished absent = mezzo("run m.mz --random-inputs=1 --device=cuda:1");
+  CHECK(absent.status == 2);
+  CHECK(contains(absent.err, "the CUDA driver that MEZZO_CUDA_LIBRARY names cannot be opened"));
+  // Only `auto` may take another device, and says so.
+  Finished automatic = mezzo("run m.mz --random-inputs=1 --device=auto");
+  CHECK(automatic.status == 0);
+  CHECK(contains(automatic.err, "device auto: the processor, since the CUDA driver that"));
 }
 
 TEST_CASE("policy, rounding, threads and passes reach the compiler") {

@@ -382,7 +382,7 @@ TEST_CASE("the smaller last batch of an epoch is a step of its own shape") {
       auto reports = trainer.fit(samples(2 * kBatch + 3), {.epochs = 2, .progress = false});
       CHECK(reports[1].steps == (drop ? 2 : 3));
       CHECK(trainer.taken_steps() == (drop ? 4 : 6));
-      return model.hidden.weight().value().bytes;
+      return model.hidden.weight().value().bytes();
     };
     CHECK(train(1) == train(2));
   }

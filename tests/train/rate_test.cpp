@@ -34,25 +34,25 @@ void fails(const Optimizer& optimizer, int line, const std::string& rate) {
                       {.policy = policy, .batch = 2, .device = device});
       const auto first = [&] {
         trainer.step(data.inputs, data.targets);
-        return layer.weight().value().bytes;
+        return layer.weight().value().bytes();
       };
       const auto start = first();
       const auto before = first();
       CHECK(before != start);
       std::map<std::string, std::vector<std::byte>> states;
       for (const std::string& name : trainer.state_names())
-        states[name] = trainer.state(name).bytes;
+        states[name] = trainer.state(name).bytes();
       CHECK(error_of([&] { trainer.step(data.inputs, data.targets); })
                 .ends_with("rate_test.cpp:" + std::to_string(line) +
                            ": error: learning rate: the schedule gives " + rate +
                            " at step 3 (t = 2)\nnote: a rate must be a finite number from 0 on; "
                            "this step changed no parameter and no moment"));
-      CHECK(layer.weight().value().bytes == before);
+      CHECK(layer.weight().value().bytes() == before);
       for (const auto& [name, bytes] : states)
-        if (name != "clean") CHECK_MESSAGE(trainer.state(name).bytes == bytes, name);
+        if (name != "clean") CHECK_MESSAGE(trainer.state(name).bytes() == bytes, name);
       CHECK(error_of([&] { trainer.fit(data, {.progress = false}); }).find("schedule gives") !=
             std::string::npos);
-      CHECK(layer.weight().value().bytes == before);
+      CHECK(layer.weight().value().bytes() == before);
     }
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("a rate of 0 and a falling one are rates") {
   std::vector<std::vector<std::byte>> weights;
   for (int step = 0; step < 4; ++step) {
     trainer.step(data.inputs, data.targets);
-    weights.push_back(layer.weight().value().bytes);
+    weights.push_back(layer.weight().value().bytes());
   }
   CHECK(weights[0] != weights[1]);
   CHECK(weights[1] == weights[2]);

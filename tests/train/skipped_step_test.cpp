@@ -55,8 +55,8 @@ Bits bits(const Network& network, const Trainer& trainer) {
   Bits all;
   for (const nn::Dense* layer : {&network.hidden, &network.out})
     for (const nn::Parameter* parameter : {&layer->weight(), &layer->bias()})
-      all[parameter->name()] = parameter->value().bytes;
-  for (const std::string& name : trainer.state_names()) all[name] = trainer.state(name).bytes;
+      all[parameter->name()] = parameter->value().bytes();
+  for (const std::string& name : trainer.state_names()) all[name] = trainer.state(name).bytes();
   return all;
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("log of -1 keeps the scale and stops after 25 skips, its line named") 
         CHECK(result.verdict == "domain_error");
         CHECK(result.producer.starts_with("log ("));
         CHECK(result.producer.ends_with("skipped_step_test.cpp:" + std::to_string(line) + ")"));
-        if (i == 0) weight = layer.weight().value().bytes;
+        if (i == 0) weight = layer.weight().value().bytes();
       }
       std::string text = error_of([&] { trainer.step(x, target); });
       CHECK(text.find("skipped_step_test.cpp:" + std::to_string(line) +
@@ -222,7 +222,7 @@ TEST_CASE("log of -1 keeps the scale and stops after 25 skips, its line named") 
             std::string::npos);
       CHECK(text.find("log gave NaN or infinity first (domain_error)") != std::string::npos);
       CHECK(trainer.scale() == (policy.needs_loss_scale() ? 32768 : 1));
-      CHECK(layer.weight().value().bytes == weight);
+      CHECK(layer.weight().value().bytes() == weight);
       CHECK(trainer.state("t").as_integer(0) == 0);
       CHECK(trainer.skipped_steps() == 25);
     }

@@ -77,7 +77,7 @@ TEST_CASE("a fit goes on where the trainer is moved or destroyed between epochs"
     FitOptions fit = quiet(3);
     fit.on_epoch = [&](const EpochReport&) { meanwhile(trainer); };
     CHECK(trainer->fit(samples(8), fit).size() == 3);
-    return model.out.weight().value().bytes;
+    return model.out.weight().value().bytes();
   };
   const auto wanted = trained([](auto&) {});
   std::unique_ptr<Trainer> other;
@@ -131,7 +131,7 @@ TEST_CASE("a model may name its inputs and parameters") {
       trainer.fit(samples(10), quiet(2));
       CHECK(trainer.state_names().size() == 6);
       CHECK(trainer.evaluate(samples(10)).loss > 0);
-      return model.out.weight().value().bytes;
+      return model.out.weight().value().bytes();
     };
     CHECK(train(true) == train(false));
   }

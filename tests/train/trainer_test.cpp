@@ -47,10 +47,10 @@ TrainerOptions options(Policy policy = Policy::float32()) {
 std::map<std::string, std::vector<std::byte>> bits(const Mlp& model, const Trainer& trainer) {
   std::map<std::string, std::vector<std::byte>> all;
   for (const nn::Dense* layer : {&model.hidden, &model.out}) {
-    all[layer->weight().name()] = layer->weight().value().bytes;
-    all[layer->bias().name()] = layer->bias().value().bytes;
+    all[layer->weight().name()] = layer->weight().value().bytes();
+    all[layer->bias().name()] = layer->bias().value().bytes();
   }
-  for (const std::string& name : trainer.state_names()) all[name] = trainer.state(name).bytes;
+  for (const std::string& name : trainer.state_names()) all[name] = trainer.state(name).bytes();
   return all;
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("initial weights are the same under every policy") {
     Mlp model;
     Trainer trainer(model, losses::cross_entropy, optim::SGD{.learning_rate = 0}, options(policy));
     trainer.fit(points(16), {.progress = false});
-    return model.hidden.weight().value().bytes;
+    return model.hidden.weight().value().bytes();
   };
   CHECK(initial(Policy::float32()) == initial(Policy::mixed_float16()));
   CHECK(initial(Policy::float32()) == initial(Policy::mixed_bfloat16()));
@@ -276,7 +276,7 @@ TEST_CASE("u8 inputs are pixels in a step as in an epoch, u8 targets are the num
       CHECK(trainer.step(pixels.inputs, pixels.targets).loss > 0);
     else
       trainer.fit(how == How::Fit ? pixels : data, {.shuffle = false, .progress = false});
-    return model.hidden.weight().value().bytes;
+    return model.hidden.weight().value().bytes();
   };
   CHECK(train(How::Fit) == train(How::Floats));
   CHECK(train(How::Step) == train(How::Floats));
@@ -310,9 +310,9 @@ TEST_CASE("the rate may be set between steps, not under a schedule") {
   Dataset data = points(16);
   trainer.step(data.inputs, data.targets);
   trainer.set_learning_rate(0);
-  auto before = model.hidden.weight().value().bytes;
+  auto before = model.hidden.weight().value().bytes();
   trainer.step(data.inputs, data.targets);
-  CHECK(model.hidden.weight().value().bytes == before);
+  CHECK(model.hidden.weight().value().bytes() == before);
 
   Trainer scheduled(Mlp(), losses::cross_entropy,
                     optim::SGD{.learning_rate = schedules::cosine_decay(0.1, 0, 10)}, options());
@@ -346,7 +346,7 @@ TEST_CASE("layers without names that were traced apart are trained together") {
     for (const char* name : {"dense.weight.m", "dense_1.weight.m", "dense_2.weight.m"})
       CHECK(trainer.state(name).as_double(0) != 0);
     CHECK(trainer.state_names().size() == 3 * 4 + 2);
-    auto bytes = [](const nn::Dense& layer) { return layer.weight().value().bytes; };
+    auto bytes = [](const nn::Dense& layer) { return layer.weight().value().bytes(); };
     CHECK((bytes(first) == bytes(second)) == run);
     CHECK(bytes(first) != bytes(third));
     if (run) {
@@ -414,7 +414,7 @@ TEST_CASE("programs with other storage types never round trained parameters") {
   Array out = half(data.inputs);
   CHECK(out.as_double(0) != 0);
   CHECK(weight().dtype() == f32);
-  CHECK(weight().bytes == master.bytes);
+  CHECK(weight().bytes() == master.bytes());
 
   int line = __LINE__ + 1;
   Trainer narrow(model, losses::cross_entropy, optim::SGD{}, options(Policy::float16()));
@@ -425,7 +425,7 @@ TEST_CASE("programs with other storage types never round trained parameters") {
                   "stores parameters in f16, which would round it\nnote: use a policy that keeps "
                   "the wider type (mixed_float16, mixed_bfloat16), or another model that takes its "
                   "numbers by set_value") != std::string::npos);
-  CHECK(weight().bytes == master.bytes);
+  CHECK(weight().bytes() == master.bytes());
 }
 
 TEST_CASE(
@@ -437,7 +437,7 @@ TEST_CASE(
   for (const Mlp& each : {model, fresh})
     Trainer(each, losses::cross_entropy, optim::SGD{.learning_rate = 0}, options())
         .fit(points(16), {.progress = false});
-  CHECK(model.hidden.weight().value().bytes == fresh.hidden.weight().value().bytes);
+  CHECK(model.hidden.weight().value().bytes() == fresh.hidden.weight().value().bytes());
 
   Mlp narrow;
   Trainer(narrow, losses::cross_entropy, optim::SGD{.learning_rate = 0.1},

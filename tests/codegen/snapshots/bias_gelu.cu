@@ -83,7 +83,7 @@ DEVICE float gelu_f32(const float x) {
 //   %5 = cast %4 {word = 0} : tensor<64x128xf32> -> tensor<64x128xf16>
 //   yield %5 : tensor<64x128xf16>
 // }
-extern "C" __global__ void __launch_bounds__(256) k0(
+extern "C" __global__ void __launch_bounds__(256, 2) k0(
     const f16* p_x,
     const f16* __restrict__ p_b,
     f16* r0,

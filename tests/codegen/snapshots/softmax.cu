@@ -38,7 +38,7 @@ DEVICE float exp_f32(const float x) {
 //   %5 = div %3, %4 : (tensor<32x1000xf32>, tensor<32x1xf32>) -> tensor<32x1000xf32>
 //   yield %5 : tensor<32x1000xf32>
 // }
-extern "C" __global__ void __launch_bounds__(128) k0(
+extern "C" __global__ void __launch_bounds__(128, 4) k0(
     const float* p_x,
     float* r0) {
   const u32 t = threadIdx.x % 32;

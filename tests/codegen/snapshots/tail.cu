@@ -2,7 +2,7 @@
 //   %1 = mul %x, %b : (tensor<7x9xf32>, tensor<9xf32>) -> tensor<7x9xf32>
 //   yield %1 : tensor<7x9xf32>
 // }
-extern "C" __global__ void __launch_bounds__(256) k0(
+extern "C" __global__ void __launch_bounds__(256, 2) k0(
     const float* p_x,
     const float* __restrict__ p_b,
     float* r0) {
