@@ -85,7 +85,8 @@ class MatmulEmitter {
         emit_fma_loop(text, a, b);
       turn_sums(text);
     }
-    return region.finish(name, plan_.threads, sliced());
+    // Sums and fragments may fill all registers that a thread can have.
+    return region.finish(name, plan_.threads, sliced(), plan_.threads);
   }
 
   /// Which tile of which matrix the block computes, and which part of it the warp.
