@@ -151,7 +151,15 @@ int64_t CudaMatmul::workspace_bytes() const {
   return spec.slices * spec.batch * spec.m * spec.n * accumulator_bytes();
 }
 
-CudaMatmul plan_cuda_matmul(const MatmulSpec& product, int64_t vector, const Target& target) {
+bool moves_in_pieces(const Op& matmul, int operand) {
+  constexpr int64_t kPiece = 8;
+  const Value value = matmul.operand(operand);
+  const Shape& shape = value.shape();
+  return value.is_parameter() && is_16bit(value.dtype()) && shape[shape.rank() - 1] % kPiece == 0;
+}
+
+CudaMatmul plan_cuda_matmul(const MatmulSpec& product, int64_t vector, bool evaluated,
+                            const Target& target) {
   CudaMatmul best;
   best.spec = product;
   best.arithmetic = cuda_arithmetic(product.a_type, target);
@@ -169,7 +177,9 @@ CudaMatmul plan_cuda_matmul(const MatmulSpec& product, int64_t vector, const Tar
   const CudaMatmul empty = best;
   double least = 0;
   const Tile* chosen = nullptr;
-  for (const Tile& tile : tiles)
+  for (const Tile& tile : tiles) {
+    // The largest leaves no registers to evaluate an operand in.
+    if (best.mma() && evaluated && tile.mr * tile.nr == 64 * 64) continue;
     for (int64_t slices : {1, 2, 3, 4, 6, 8, 12, 16}) {
       CudaMatmul candidate = empty;
       set_tile(candidate, tile, slices);
@@ -183,6 +193,7 @@ CudaMatmul plan_cuda_matmul(const MatmulSpec& product, int64_t vector, const Tar
       chosen = &tile;
       best = candidate;
     }
+  }
   if (!best.mma()) bound_sums(best, *chosen);
   best.stages = std::min(most_stages(best, target), std::max<int64_t>(2, best.spec.slice_blocks));
   best.reason = reason_of(best, target);
