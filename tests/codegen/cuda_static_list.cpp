@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <codegen/cuda_cases.h>
 #include <codegen/product_cases.h>
 
 namespace mezzo::test {
@@ -78,6 +79,17 @@ std::unique_ptr<ir::Module> normalize(const std::string& type, int64_t rows, int
       x);
 }
 
+/// Sums over the rows, in f32 of rows stored in `type`: the gradient of a bias.
+std::unique_ptr<ir::Module> column_sums(const std::string& type, int64_t rows, int64_t columns) {
+  const std::string x = fmt::format("tensor<{}x{}x{}>", rows, columns, type),
+                    wide = fmt::format("tensor<{}x{}xf32>", rows, columns),
+                    sums = fmt::format("tensor<{}xf32>", columns);
+  return function_of("%x: " + x,
+                     "    %w = cast %x : " + x + " -> " + wide +
+                         "\n    %y = sum %w {axes = [0]} : " + wide + " -> " + sums + "\n",
+                     sums);
+}
+
 }  // namespace
 
 std::vector<StaticKernel> static_kernels() {
@@ -126,6 +138,11 @@ std::vector<StaticKernel> static_kernels() {
   other("softmax f32 131072", softmax("f32", 256, 131072));
   other("normalize f16 1024", normalize("f16", 4096, 1024));
   other("normalize bf16 8192", normalize("bf16", 4096, 8192));
+  other("column sums f16 128x256", column_sums("f16", 128, 256));
+  other("column sums bf16 65536x4096", column_sums("bf16", 65536, 4096));
+  for (CudaCase& each : optimizer_cases())
+    if (each.name == "adamw f32 of 6 or none" || each.name == "nesterov f16 of 6")
+      other(each.name, std::move(each.module));
   return kernels;
 }
 

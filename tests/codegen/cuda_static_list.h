@@ -11,7 +11,8 @@
 
 namespace mezzo::test {
 
-/// A module of primitive ops that becomes one kernel on every architecture.
+/// A module of primitive ops that becomes one kernel on every architecture, or one of family
+/// optimizer and others.
 struct StaticKernel {
   std::string name;
   std::unique_ptr<ir::Module> module;
