@@ -108,7 +108,7 @@ std::vector<StaticKernel> static_kernels() {
   product({.m = 4096, .n = 4096, .k = 4096, .type = DType::BF16}, 2);
   product({.m = 4096, .n = 4096, .k = 4096, .behind = Behind::Bias, .flagged = true}, 2);
   product({.m = 4096, .n = 4096, .k = 4096, .behind = Behind::Outputs}, 2);
-  product({.m = 4096, .n = 4096, .k = 4096, .before = Before::Cast}, 6);
+  product({.m = 4096, .n = 4096, .k = 4096, .before = Before::Cast}, 7);
   product({.m = 4096, .n = 4096, .k = 4096, .before = Before::Relu}, 4);
   product({.m = 1000, .n = 1000, .k = 1000}, 4);
   product({.m = 1001, .n = 1001, .k = 1001});
