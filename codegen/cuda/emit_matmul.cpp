@@ -85,8 +85,11 @@ class MatmulEmitter {
         emit_fma_loop(text, a, b);
       turn_sums(text);
     }
-    // Sums and fragments may fill all registers that a thread can have.
-    return region.finish(name, plan_.threads, sliced(), plan_.threads);
+    // Sums and fragments of a large tile fill all registers that a thread can have. Smaller ones
+    // leave room to unroll the loop, which takes the compiler long.
+    const int64_t sums = spec_.mr * spec_.nr / 32 * plan_.accumulator_bytes() / 4;
+    const bool large = sums > 32 || spec_.acc == ir::DType::F64;
+    return region.finish(name, plan_.threads, sliced(), large ? plan_.threads : kThreadsAtOnce);
   }
 
   /// Which tile of which matrix the block computes, and which part of it the warp.
@@ -125,7 +128,7 @@ class MatmulEmitter {
       out.line(
           fmt::format("const {0} k0 = ({0})slice * {1};", index, spec_.slice_blocks * spec_.kc));
     } else if (spec_.k > 0) {
-      out.line(fmt::format("const u32 tiles = {};", plan_.k_tiles()));
+      out.line(fmt::format("const u32 tiles = opaque({});", plan_.k_tiles()));
       out.line(fmt::format("const {} k0 = 0;", index));
     }
     const int64_t matrices = spec_.batch;

@@ -97,6 +97,7 @@ void emit_mma_loop(MatmulText& text, MatmulOperand& a, MatmulOperand& b) {
   load_fragments(out, b, "b", n_fragments);
   out.close(";");
   out.line("load_fragments(0, 0, read);");
+  const int64_t fewest = plan.k_tiles() - (spec.slices - 1) * spec.slice_blocks;  // of a slice
   out.line("#pragma unroll 1");
   out.open("for (u32 t = 0; t < tiles; ++t)");
   out.line(fmt::format("const bool more = t + {} < tiles;", ahead));
@@ -113,9 +114,10 @@ void emit_mma_loop(MatmulText& text, MatmulOperand& a, MatmulOperand& b) {
       out.line("__syncthreads();");
       const std::string end = fmt::format("shared + {}", plan.stages * stage);
       out.line(fmt::format("write = write + {0} == {1} ? shared : write + {0};", stage, end));
-      // Behind the last tile its own fragments are loaded once more.
-      out.line(fmt::format("if (t + 1 < tiles) read = read + {0} == {1} ? shared : read + {0};",
-                           stage, end));
+      // Behind the last tile the fragments of any other are loaded once more, its own where there
+      // are not as many as stages.
+      out.line(fmt::format("{2}read = read + {0} == {1} ? shared : read + {0};", stage, end,
+                           fewest < plan.stages ? "if (t + 1 < tiles) " : ""));
     }
     out.line(fmt::format("load_fragments({}, {}, read);", (step + 1) % 2, (step + 1) % steps));
     if (step == 0) fill("more", fetches);

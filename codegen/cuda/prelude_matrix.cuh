@@ -7,6 +7,10 @@ extern __shared__ Words4 dynamic_shared[];
 
 DEVICE u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 
+// A number that no compiler knows, who would unroll whole loops of so many tiles: grids have one
+// axis, so that the others are 1.
+DEVICE u32 opaque(u32 x) { return x * gridDim.y; }
+
 #if __CUDA_ARCH__ >= 800
 // 16 bytes of global memory; zeros, and nothing is read, where the source is not `there`.
 DEVICE void copy_async(u32 to, const void* from) {
