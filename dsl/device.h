@@ -34,8 +34,9 @@ class Device {
   runtime::DeviceId id_;
 };
 
-/// The machine in one line: threads, vectors, and how each 16-bit type is treated (native,
-/// converted or emulated).
-std::string describe_machine();
+/// Where `device` runs, in one line: threads and vectors of the processor, or the GPU with its
+/// architecture and memory, and how each 16-bit type is treated (native, converted or emulated).
+/// Throws DeviceError where there is no such GPU.
+std::string describe_machine(Device device = Device::cpu());
 
 }  // namespace mezzo

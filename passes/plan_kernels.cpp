@@ -196,11 +196,15 @@ Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target
 
 /// Elements of B cost more than a load where a cast or an op stands before the product.
 Plan plan_product(const Op& kernel, const Target& target) {
+  bool costly_b = false, evaluated = false;
+  for (Op& op : *kernel.body()) {
+    if (op.kind() != OpKind::Matmul) continue;
+    costly_b = !op.operand(1).is_parameter();
+    evaluated = !moves_in_pieces(op, 0) || !moves_in_pieces(op, 1);
+  }
   if (target.kind == Target::Kind::Cuda)
-    return to_plan(plan_cuda_matmul(matmul_spec(kernel), cuda_result_vector(kernel), target));
-  bool costly_b = false;
-  for (Op& op : *kernel.body())
-    if (op.kind() == OpKind::Matmul) costly_b = !op.operand(1).is_parameter();
+    return to_plan(
+        plan_cuda_matmul(matmul_spec(kernel), cuda_result_vector(kernel), evaluated, target));
   return to_plan(plan_matmul(matmul_spec(kernel), target, costly_b));
 }
 

@@ -136,6 +136,23 @@ void dump_kernels(const std::vector<const ir::Op*>& kernels, const std::string& 
   }
 }
 
+/// Once a process: a GPU that is old enough to have no bf16.
+void tell_of_emulation(const std::vector<const ir::Op*>& kernels, const CudaContext& context) {
+  static std::atomic<bool> told{false};
+  if (context.target().compute_capability >= 80) return;
+  const auto has_bf16 = [](const ir::Op* kernel) {
+    for (const ir::Op& op : *kernel->body())
+      for (ir::Value result : op.results())
+        if (result.dtype() == ir::DType::BF16) return true;
+    return false;
+  };
+  if (std::none_of(kernels.begin(), kernels.end(), has_bf16) || told.exchange(true)) return;
+  log_warning(
+      fmt::format("{} is of {}, which has no bf16: it is emulated, and products of bf16 do "
+                  "not run on tensor cores; mixed_float16 uses them",
+                  context.device_text(), context.target().name));
+}
+
 void count_ops(const std::vector<const ir::Op*>& kernels, CompileReport& report) {
   for (const ir::Op* kernel : kernels)
     for (const ir::Op& op : *kernel->body()) {
@@ -230,6 +247,7 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
   for (const ir::Op& op : planned.body())
     if (op.kind() == ir::OpKind::Kernel) kernels.push_back(&op);
   check_plans(planned, context.target);
+  if (cuda) tell_of_emulation(kernels, *gpu);
   dump_kernels(kernels, function, context.target, debug);
   count_ops(kernels, out);
 

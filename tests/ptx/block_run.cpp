@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A block: its warps one after another, and the barriers between them.
-#include "warp.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <ptx/warp.h>
 
 namespace mezzo::ptx::detail {
 
@@ -127,10 +126,9 @@ bool try_open(Block& block, int number) {
   if (barrier.arrived < expected) return false;
   uint32_t waiting = 0;
   for (Warp& warp : block.warps) {
-    const bool here = warp.barrier == number && warp.arrived;
     // One that has exited counts as having come.
     if (!warp.alive && !barrier.expected) block.shared.arrive(warp.index, barrier.published);
-    if (here || (!warp.alive && !barrier.expected)) waiting |= 1u << warp.index;
+    if (warp.barrier == number && warp.arrived) waiting |= 1u << warp.index;
   }
   block.shared.open(waiting, barrier.published);
   for (Warp& warp : block.warps) {

@@ -186,6 +186,8 @@ TEST_CASE("two blocks write other bytes to one address") {
   const std::string block = "mov.u32 %r0, %ctaid.x;\n";
   run.expect(block + "st.global.u32 [%buf+8], %r0; // HERE\n", FaultKind::GlobalRace,
              {"writes other bytes to 0x", "than block 0 of this launch", "block (1,0,0)"});
+  run.expect(block + "st.global.v4.u32 [%buf+16], {1, 2, 3, %r0}; // HERE\n", FaultKind::GlobalRace,
+             {"block (1,0,0)"});
   run.expect_none(block + "st.global.u32 [%buf+8], 5;\n");         // the same bytes
   run.expect_none(block + "red.global.add.u32 [%buf+8], %r0;\n");  // atomic
   run.expect_none(block + "mad.wide.u32 %rd0, %r0, 4, %buf;\nst.global.u32 [%rd0], %r0;\n");

@@ -167,6 +167,10 @@ TEST_CASE("sectors of global accesses against the fewest that could be") {
       {"one word for all", "ld.global.u32 %r1, [%buf];\n", 1, 4},
       {"bytes", "cvt.u64.u32 %rd0, %t;\nadd.u64 %rd0, %rd0, %buf;\nld.global.u8 %r1, [%rd0];\n", 1,
        1},
+      {"five lanes",
+       "mad.wide.u32 %rd0, %t, 4, %buf;\nsetp.lt.u32 %p0, %t, 5;\n@%p0 ld.global.u32 %r1, "
+       "[%rd0];\n",
+       1, 1},
       {"vectors", "mad.wide.u32 %rd0, %t, 16, %buf;\nld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%rd0];\n",
        16, 16},
   };

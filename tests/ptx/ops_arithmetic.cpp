@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opcodes that exist for integers and floats, and f32 and f64 arithmetic with exact results:
 // everything here is rounded once, in the direction that the instruction names.
-#include "halves.h"
-#include "integers.h"
-#include "lanes.h"
-
+#include <algorithm>
 #include <cmath>
+#include <ptx/halves.h>
+#include <ptx/integers.h>
+#include <ptx/lanes.h>
 
 namespace mezzo::ptx::detail {
 
@@ -165,6 +165,47 @@ void operands(Decoder& d, Type type, size_t count, Execute execute) {
   d.emit(execute);
 }
 
+#if defined(__x86_64__)
+/// Sums of products for hosts that have an instruction for them; the library's function would be
+/// called for each lane.
+template <class T, bool kFtz>
+__attribute__((target("avx2,fma"))) void fused_lanes(Warp& warp, const Instruction& instruction,
+                                                     Mask mask) {
+  const T* const a = warp.lanes<T>(instruction.op[1]);
+  const T* const b = warp.lanes<T>(instruction.op[2]);
+  const T* const c = warp.lanes<T>(instruction.op[3]);
+  T* const to = warp.lanes<T>(instruction.op[0]);
+  alignas(64) T result[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const T x = kFtz ? flush(a[lane]) : a[lane], y = kFtz ? flush(b[lane]) : b[lane];
+    const T sum = canonical(std::fma(x, y, kFtz ? flush(c[lane]) : c[lane]));
+    result[lane] = kFtz ? flush(sum) : sum;
+  }
+  if (mask == kAllLanes) {
+    std::copy(result, result + kLanes, to);
+  } else {
+    for (int lane = 0; lane < kLanes; ++lane) to[lane] = mask >> lane & 1 ? result[lane] : to[lane];
+  }
+}
+
+/// Nothing where it does not apply.
+Execute pick_fused(const Options& options) {
+  if (options.rounding != 0 || options.sat) return nullptr;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return nullptr;
+  if (options.type == kF64) return fused_lanes<double, false>;
+  if (options.type != kF32) return nullptr;
+  return options.ftz ? fused_lanes<float, true> : fused_lanes<float, false>;
+}
+#else
+Execute pick_fused(const Options&) { return nullptr; }
+#endif
+
+void decode_fused(Decoder& d) {
+  const Options options = take_options(d, true);
+  const Execute fast = pick_fused(options);
+  operands(d, options.type, 3, fast ? fast : pick<Fma, 3>(options));
+}
+
 /// f32x2: a register is 64 floats in a row.
 template <class F, int kRounding, class... A>
 void pair_lanes(Warp& warp, const Instruction& instruction, Mask mask) {
@@ -216,12 +257,12 @@ void decode_sum(Decoder& d) {
 void decode_fma(Decoder& d) {
   if (is_half(d.peek_type())) return decode_half_fma(d);
   if (d.peek_type() == kF32x2) return decode_pair<Fma, float, float, float>(d, true);
-  decode_float<Fma, 3>(d, true);
+  decode_fused(d);
 }
 
 void decode_mad(Decoder& d) {
   if (!d.peek_type().is_float()) return decode_integer_mad(d);
-  decode_float<Fma, 3>(d, true);
+  decode_fused(d);
 }
 
 /// `.approx` and `.full` are computed as exactly as `.rn`; hardware is up to 2 ULP off.

@@ -59,6 +59,28 @@ bool has_nvrtc() {
   return found;
 }
 
+TEST_CASE("a GPU without bf16 computes it all the same, and says that it is emulated") {
+  if (!has_nvrtc()) return;
+  constexpr const char* kProduct = R"(module @m {
+  func @f(%x: tensor<64x48xf32>, %y: tensor<48x32xf32>) -> tensor<64x32xf32> {
+    %0 = matmul %x, %y : (tensor<64x48xf32>, tensor<48x32xf32>) -> tensor<64x32xf32>
+    return %0 : tensor<64x32xf32>
+  }
+}
+)";
+  const std::string run = std::string(kRun) + " --policy=mixed_bfloat16";
+  const Finished old = CudaTool("MEZZO_FAKE_CC=75", kProduct)(run),
+                 recent = CudaTool("MEZZO_FAKE_CC=80", kProduct)(run);
+  REQUIRE(old.status == 0);
+  REQUIRE(recent.status == 0);
+  CHECK(contains(old.err,
+                 "device 0 (Mezzo PTX interpreter sm_75) is of sm_75, which has no bf16: it is "
+                 "emulated, and products of bf16 do not run on tensor cores; mixed_float16 uses "
+                 "them"));
+  CHECK(recent.err == "");
+  CHECK(old.out == recent.out);
+}
+
 TEST_CASE("devices lists CUDA devices with what they can do") {
   const Finished run = CudaTool("MEZZO_FAKE_DEVICES=2 MEZZO_FAKE_CC=75")("devices");
   REQUIRE(run.status == 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training step on a GPU, executed from the PTX of its kernels: against the CPU, in every order
-// of blocks, and without a host that waits inside a step. A small network on one architecture;
-// MEZZO_CUDA_TRAINING=all takes the network of the demo and every architecture that NVRTC knows.
+// of blocks, and without a host that waits inside a step. A small network, on one architecture
+// under all policies and orders; MEZZO_CUDA_TRAINING=all takes the network of the demo and
+// everything on every architecture.
 #include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/mezzo.h>
 #include <support/skip.h>
@@ -36,12 +37,18 @@ struct SmallNetwork : nn::Module {
   Tensor operator()(Tensor x) { return out(relu(hidden2(relu(hidden1(x))))); }
 };
 
-/// Batches one after the other, so that every step has other numbers.
+/// Samples that can be told apart, so that rounding does not decide where training goes: those of a
+/// class have a brighter tenth of the features.
 Dataset samples(int64_t count, int64_t features) {
   Dataset data{Array(ir::Type(f32, {count, features})), Array(ir::Type(i32, {count}))};
-  for (int64_t i = 0; i < data.inputs.type.elements(); ++i)
-    data.inputs.set(i, std::abs(std::sin(static_cast<double>(37 * i + i / 1000))));
-  for (int64_t i = 0; i < count; ++i) data.targets.set(i, static_cast<double>((7 * i) % 10));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t label = 7 * i % 10;
+    data.targets.set(i, static_cast<double>(label));
+    for (int64_t j = 0; j < features; ++j) {
+      const double noise = std::abs(std::sin(static_cast<double>(37 * (i * features + j) + i)));
+      data.inputs.set(i * features + j, 0.5 * noise + (10 * j / features == label ? 0.5 : 0));
+    }
+  }
   return data;
 }
 
@@ -56,7 +63,7 @@ uint64_t count(const char* what) { return fake().count(what); }
 template <class Network>
 Trained train(Policy policy, Device device, int64_t batch, int64_t features) {
   Network network;
-  Trainer trainer(network, losses::cross_entropy, optim::Adam{.learning_rate = 2e-3},
+  Trainer trainer(network, losses::cross_entropy, optim::Adam{.learning_rate = 1e-3},
                   {.policy = policy, .batch = batch, .seed = 1, .device = device});
   const Dataset data = samples(batch * kSteps, features);
   Trained out;
@@ -117,8 +124,9 @@ void run_ahead(int64_t batch, int64_t features) {
       count("synchronising calls"), count("synchronising calls since graph launch"));
 }
 
+/// `all`: policies and orders of blocks; else mixed_float16 in one order.
 template <class Network>
-void compare(int64_t batch, int64_t features) {
+void compare(int64_t batch, int64_t features, bool all) {
   struct Case {
     Policy policy;
     double bound;
@@ -126,6 +134,7 @@ void compare(int64_t batch, int64_t features) {
   for (const Case& each : {Case{Policy::float32(), 1e-4}, Case{Policy::mixed_float16(), 5e-3},
                            Case{Policy::mixed_bfloat16(), 2e-2}}) {
     CAPTURE(each.policy.name());
+    if (!all && each.policy.name() != Policy::mixed_float16().name()) continue;
     const Trained cpu = train<Network>(each.policy, Device::cpu(), batch, features);
     order("forward");
     const Trained gpu = train<Network>(each.policy, Device::cuda(), batch, features);
@@ -138,6 +147,7 @@ void compare(int64_t batch, int64_t features) {
     CHECK(gpu.losses.back() < gpu.losses.front());
     CHECK(gpu.launches == kSteps - 1);
     for (const char* blocks : {"forward", "reversed", "random"}) {
+      if (!all) break;
       CAPTURE(blocks);
       order(blocks);
       CHECK(train<Network>(each.policy, Device::cuda(), batch, features).bits == gpu.bits);
@@ -152,14 +162,13 @@ bool missing() {
   return true;
 }
 
-void check_architecture(bool wanted) {
+void check_architecture(bool thorough) {
   if (missing()) return;
-  if (!wanted) return skip_case("MEZZO_CUDA_TRAINING=all takes it");
   if (everything()) {
-    compare<DemoNetwork>(kDemoBatch, 784);
+    compare<DemoNetwork>(kDemoBatch, 784, true);
     run_ahead<DemoNetwork>(kDemoBatch, 784);
   } else {
-    compare<SmallNetwork>(64, 50);
+    compare<SmallNetwork>(64, 50, thorough);
     run_ahead<SmallNetwork>(64, 50);
   }
 }
@@ -167,25 +176,25 @@ void check_architecture(bool wanted) {
 }  // namespace
 
 PROCESS_CASE("training on compute capability 7.5 is that of the CPU", "MEZZO_FAKE_CC=75") {
-  check_architecture(everything());
+  check_architecture(false);
 }
 PROCESS_CASE("training on compute capability 8.0 is that of the CPU", "MEZZO_FAKE_CC=80") {
   check_architecture(true);
 }
 PROCESS_CASE("training on compute capability 8.6 is that of the CPU", "MEZZO_FAKE_CC=86") {
-  check_architecture(everything());
+  check_architecture(false);
 }
 PROCESS_CASE("training on compute capability 8.9 is that of the CPU", "MEZZO_FAKE_CC=89") {
-  check_architecture(everything());
+  check_architecture(false);
 }
 PROCESS_CASE("training on compute capability 9.0 is that of the CPU", "MEZZO_FAKE_CC=90") {
-  check_architecture(everything());
+  check_architecture(false);
 }
 PROCESS_CASE("training on compute capability 10.0 is that of the CPU", "MEZZO_FAKE_CC=100") {
-  check_architecture(everything());
+  check_architecture(false);
 }
 PROCESS_CASE("training on compute capability 12.0 is that of the CPU", "MEZZO_FAKE_CC=120") {
-  check_architecture(everything());
+  check_architecture(false);
 }
 
 }  // namespace mezzo::test
