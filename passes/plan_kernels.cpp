@@ -48,22 +48,11 @@ int64_t narrowest_boundary_bytes(const Op& kernel) {
   return std::max<int64_t>(narrowest, 1);
 }
 
-/// Ops of more than one element that are functions: dozens of instructions each.
-int64_t long_functions(const Op& kernel) {
-  int64_t count = 0;
-  for (const Op& op : *kernel.body())
-    count += is_elementwise(op.kind()) && is_float(op.result().dtype()) &&
-             !op.info().has(Trait::Exact) && op.result().type().elements() != 1;
-  return count;
-}
-
 /// Elements that a CUDA thread handles at once: the narrowest tensor moves in pieces of 16 bytes,
-/// and no value fills more than four of them, so that a thread finds its registers. Functions are
-/// written once for each of the elements: four of them keep the code and its compilation short.
+/// and no value fills more than four of them, so that a thread finds its registers.
 int64_t cuda_vector(const Op& kernel) {
   const int64_t narrow = 16 / narrowest_boundary_bytes(kernel);
-  const int64_t most = long_functions(kernel) > 0 ? 4 : 64 / widest_bytes(kernel);
-  return std::max<int64_t>(1, std::min<int64_t>(narrow, most));
+  return std::max<int64_t>(1, std::min<int64_t>(narrow, 64 / widest_bytes(kernel)));
 }
 
 /// The same for a kernel whose operands move otherwise.
