@@ -242,7 +242,7 @@ void TrainerState::run(Built& built, Batch& batch) {
 }
 
 StepResult TrainerState::run_step(Built& built, Batch& batch) {
-  const double scale_before = scale();
+  const double scale_before = last_scale_ > 0 ? last_scale_ : scale();
   run(built, batch);
   return read_step(built, batch, scale_before);
 }
@@ -255,6 +255,7 @@ StepResult TrainerState::read_step(const Built& built, const Batch& batch, doubl
   result.metric = accuracy_of(built, batch);
   result.taken = ir::is_taken(verdict);
   result.scale = scale_name_.empty() ? 1 : batch.scale.item();
+  last_scale_ = result.scale;
   result.verdict = ir::to_string(ir::verdict_code(verdict));
   result.producer =
       describe_producer(find_word(built.program->function(), ir::verdict_word(verdict)));

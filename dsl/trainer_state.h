@@ -105,7 +105,8 @@ class TrainerState {
   /// Of a batch that has been run, without ignored labels; NaN without labels.
   double accuracy_of(const Built& built, const Batch& batch) const;
   /// Runs batches 0, 1 ... `count` - 1, filled in by `fill`, and gives each to `read`: on a GPU
-  /// when the next one has been started, so that the device never waits for the host.
+  /// when the next one has been started, so that between steps the device does not wait for the
+  /// host.
   void run_batches(int64_t count, const std::function<std::pair<Built*, Batch*>(int64_t)>& fill,
                    const std::function<void(int64_t, const Built&, const Batch&)>& read);
   static bool is_step(const Built& built) {
@@ -131,7 +132,8 @@ class TrainerState {
   bool told_of_loss_ = false;
   /// Those of the first program; all others train and read the same.
   std::vector<std::shared_ptr<ParameterState>> known_parameters_;
-  int stuck_ = 0;  // skips in a row that did not lower the scale
+  double last_scale_ = 0;  // that a step read; 0 before the first
+  int stuck_ = 0;          // skips in a row that did not lower the scale
   std::set<std::string> reported_;
 };
 

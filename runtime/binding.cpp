@@ -37,6 +37,7 @@ void check_bindings(const ir::Function& function, std::span<const Binding> param
     MEZZO_CHECK(array.type == wanted,
                 fmt::format("{} {} of @{} is {}, not {}", what, i, function.name(),
                             to_string(wanted), to_string(array.type)));
+    array.check_size();
   };
   for (size_t i = 0; i < parameters.size(); ++i) {
     const ir::Value parameter = function.parameter(static_cast<int>(i));

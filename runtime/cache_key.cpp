@@ -7,8 +7,7 @@
 #include <mezzo/generated/generator_id.h>
 #include <mezzo/ir/hash.h>
 #include <mezzo/ir/kernel_region.h>
-
-#include <fmt/format.h>
+#include <mezzo/runtime/cuda_driver.h>
 
 #include <algorithm>
 
@@ -23,9 +22,8 @@ constexpr int kFormat = 3;
 
 KeyContext KeyContext::here(std::string rounding, const ir::Target& target) {
   if (target.kind == ir::Target::Kind::Cuda) {
-    const int version = codegen::nvrtc_version();
     return {std::move(rounding), target, MEZZO_GENERATOR_ID,
-            fmt::format("nvrtc {}.{}", version / 1000, version % 1000 / 10), false};
+            "nvrtc " + cuda_version_text(codegen::nvrtc_version()), false};
   }
   return {std::move(rounding), target, MEZZO_GENERATOR_ID, "llvm " + codegen::llvm_version(),
           codegen::sanitized_build()};

@@ -40,13 +40,13 @@ double milliseconds_since(Clock::time_point start) {
 }
 
 /// The GPU's own target.
-ir::Target cuda_target(const CudaContext& context, const std::string& name) {
-  if (name != "native" && name != context.target().name)
-    throw DeviceError(
-        fmt::format("target '{}' is not what {} runs, which is {}; "
-                    "compile for `native`",
-                    name, context.device_text(), context.target().name));
-  return context.target();
+ir::Target gpu_target(const CudaContext& context, const std::string& name) {
+  const std::string& own = context.target().name;
+  if (name == "native" || name == own) return context.target();
+  throw UserError({},
+                  fmt::format("the module is planned for {}, and {} runs {}",
+                              name.empty() ? "no GPU" : name, context.device_text(), own),
+                  "plan it again: `mezzo opt` from an earlier stage, --target=" + own);
 }
 
 /// The target, which this machine's processor must be able to run.
@@ -72,7 +72,7 @@ std::string target_name(const ir::Module& module, const passes::Pipeline& pipeli
                         const CompileOptions& options) {
   if (contains(pipeline, "plan-kernels")) return options.target;
   std::string recorded = module.attrs().get_string("target");
-  if (options.device.kind == DeviceId::Kind::Cuda) return recorded.empty() ? "no GPU" : recorded;
+  if (options.device.kind == DeviceId::Kind::Cuda) return recorded;
   if (recorded == codegen::native_target().name) return "native";
   // Without a target plans are made for vectors of 16 bytes, as every one of these has them.
   return recorded.empty() ? "x86-64-v2" : recorded;
@@ -222,7 +222,7 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
 
   passes::PassContext context;
   const std::string target = target_name(*module, pipeline, options);
-  context.target = cuda ? cuda_target(*gpu, target) : cpu_target(target);
+  context.target = cuda ? gpu_target(*gpu, target) : cpu_target(target);
   passes::ManagerOptions manager;
   manager.debug = debug;
 #ifndef NDEBUG

@@ -8,15 +8,6 @@
 
 namespace mezzo::runtime {
 
-namespace {
-
-/// Copies start at multiples of it.
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-}  // namespace
-
 CudaCopy::CudaCopy(const std::shared_ptr<CudaContext>& context, int64_t bytes,
                    std::string_view what)
     : context_(context), buffer_(context->allocate(static_cast<size_t>(bytes), what)) {}
@@ -28,7 +19,8 @@ void CudaCopy::download(std::span<std::byte> to) {
 CopyOf copy_of(const HostArray& array, const CudaContext& context) {
   const HostArray::OnDevice there = array.device_copy();
   auto copy = std::dynamic_pointer_cast<CudaCopy>(there.copy);
-  if (!copy || copy->context().get() != &context) return {};
+  // Anyone may change an array's type and bytes.
+  if (!copy || copy->context().get() != &context || copy->bytes() != array.type.bytes()) return {};
   return {std::move(copy), there.current};
 }
 
@@ -43,6 +35,8 @@ UploadRing::UploadRing(std::shared_ptr<CudaContext> context, size_t bytes)
 }
 
 void UploadRing::begin() {
+  if (open_) end();  // a run that an error has ended
+  open_ = true;
   ++run_;
   used_ = 0;
   if (run_ > kSlots) read_[run_ % kSlots].wait();
@@ -57,10 +51,13 @@ void UploadRing::copy(cuda::DevicePointer to, std::span<const std::byte> from) {
   std::byte* place = static_cast<std::byte*>(slots_[run_ % kSlots].data()) + used_;
   std::memcpy(place, from.data(), from.size());
   context_->copy_to_device(to, place, from.size());
-  used_ += aligned(from.size());
+  used_ += static_cast<size_t>(pinned_bytes(static_cast<int64_t>(from.size())));
 }
 
-void UploadRing::end() { read_[run_ % kSlots].record(); }
+void UploadRing::end() {
+  open_ = false;
+  read_[run_ % kSlots].record();
+}
 
 // --- to the host
 
@@ -124,7 +121,7 @@ std::shared_ptr<DeviceCopy> Readback::copy(cuda::DevicePointer from, size_t byte
     context_->copy_to_host(static_cast<std::byte*>(slot->memory.data()) + used_, from, bytes);
   auto result = std::make_shared<Result>(slot, used_, bytes);
   slot->results.push_back(result);
-  used_ += aligned(bytes);
+  used_ += static_cast<size_t>(pinned_bytes(static_cast<int64_t>(bytes)));
   return result;
 }
 

@@ -22,6 +22,7 @@ class CudaCopy final : public DeviceCopy {
   void download(std::span<std::byte> to) override;
   const std::shared_ptr<CudaContext>& context() const { return context_; }
   cuda::DevicePointer address() const { return buffer_.address(); }
+  int64_t bytes() const { return static_cast<int64_t>(buffer_.bytes()); }
 
  private:
   std::shared_ptr<CudaContext> context_;
@@ -35,6 +36,9 @@ struct CopyOf {
   bool current = false;
 };
 CopyOf copy_of(const HostArray& array, const CudaContext& context);
+
+/// What a copy of so many bytes takes of the pinned memory below.
+constexpr int64_t pinned_bytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// Pinned memory that one run after the other writes to and the device reads later.
 class UploadRing {
@@ -54,6 +58,7 @@ class UploadRing {
   std::vector<PinnedBuffer> slots_;
   std::vector<CudaEvent> read_;
   size_t run_ = 0;
+  bool open_ = false;  // between begin() and end()
 };
 
 /// Small results on their way to the host, several runs deep: who looks at one waits for its run

@@ -71,6 +71,11 @@ class CudaContext : public std::enable_shared_from_this<CudaContext> {
   // For what else is built on a context: modules, graphs, events.
   class Use;
   cuda::Stream stream() const { return stream_; }
+  /// Whether a graph is being recorded by this thread; waits while another one does it.
+  bool recording() const {
+    const std::lock_guard lock(mutex_);
+    return recording_ != nullptr;
+  }
   const cuda::Driver& driver() const { return driver_; }
   /// Throws DeviceError unless `code` is Success; remembers the fault of a kernel.
   void check(cuda::Result code, std::string_view call, std::string_view details = "");
@@ -92,6 +97,7 @@ class CudaContext : public std::enable_shared_from_this<CudaContext> {
   void release(cuda::DevicePointer address) noexcept;
   void release_now(cuda::DevicePointer address) noexcept;
   void release_pinned(void* memory) noexcept;
+  void release_pinned_now(void* memory) noexcept;
   std::string largest_allocations() const;
   [[noreturn]] void fail(cuda::Result code, std::string_view call, std::string_view details);
 
@@ -120,6 +126,7 @@ class CudaContext : public std::enable_shared_from_this<CudaContext> {
   std::vector<CudaWorkName> unconfirmed_;  // put on the stream and not known to have ended well
   Recording* recording_ = nullptr;
   std::vector<cuda::DevicePointer> released_while_recording_;
+  std::vector<void*> pinned_released_while_recording_;
   std::string fault_;
 };
 
@@ -143,9 +150,5 @@ class CudaContext::Use {
 /// NVRTC is limited to the driver's major version. Throws DeviceError where there is no such device
 /// or Mezzo does not know its architecture.
 std::shared_ptr<CudaContext> cuda_context(int ordinal);
-
-/// Forgets a device's context, so that the next cuda_context() begins anew: the way to go on after
-/// a kernel's fault, once all that was made on the old context is gone.
-void release_cuda_context(int ordinal);
 
 }  // namespace mezzo::runtime

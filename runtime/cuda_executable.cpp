@@ -93,7 +93,9 @@ class CudaExecutable final : public Executable {
   template <class Launch>
   void enqueue(Launch launch);
   void launch(const Bound& bound) const;
-  void copy_results(std::span<const Binding> parameters, std::span<HostArray* const> results);
+  std::vector<std::shared_ptr<CudaCopy>> copies_for(std::span<HostArray* const> results) const;
+  void copy_results(std::span<const Binding> parameters, std::span<HostArray* const> results,
+                    std::span<const std::shared_ptr<CudaCopy>> copies);
   void log_launches();
   void log_numerics(std::span<const Binding> parameters, std::span<HostArray* const> results);
   std::vector<uint32_t> read_words() const;
@@ -103,6 +105,7 @@ class CudaExecutable final : public Executable {
   RunPlan plan_;
   std::shared_ptr<CudaContext> context_;
   RunLog log_;
+  bool stale_ = true;           // an address is another one than the graph and the tables have
   bool is_step_ = false;        // holds a verdict, which then tells of bad indices
   bool checks_index_ = false;   // some kernel does
   std::vector<uint32_t> read_;  // words of the last run by pointers
@@ -132,7 +135,7 @@ void CudaExecutable::prepare(std::span<const StoredKernel> kernels, bool disk) {
     const int64_t bytes = function_.parameter(i).type().bytes();
     inputs_.push_back(is_shared(i) ? DeviceBuffer()
                                    : allocate(bytes, "input " + parameter_text(i)));
-    (is_shared(i) ? staged_state : staged_inputs) += (bytes + 63) / 64 * 64;
+    (is_shared(i) ? staged_state : staged_inputs) += pinned_bytes(bytes);
   }
   shared_.resize(inputs_.size());
   int64_t small = 0;
@@ -144,11 +147,11 @@ void CudaExecutable::prepare(std::span<const StoredKernel> kernels, bool disk) {
     results_.push_back(
         own ? allocate(bytes, fmt::format("result {} ({})", i, to_string(values[place].type())))
             : DeviceBuffer());
-    if (bytes <= kSmallResult) small += (bytes + 63) / 64 * 64;
+    if (bytes <= kSmallResult) small += pinned_bytes(bytes);
   }
   uploads_.emplace(context_,
                    static_cast<size_t>(staged_inputs + std::min(staged_state, kMostStagedState)));
-  readback_.emplace(context_, static_cast<size_t>(small) + 64);
+  readback_.emplace(context_, static_cast<size_t>(small));
 
   int64_t workspace = 0;
   for (const StoredKernel& each : kernels)
@@ -262,13 +265,12 @@ std::shared_ptr<CudaCopy> CudaExecutable::shared_copy(int parameter, const Bindi
 
 void CudaExecutable::upload_inputs(std::span<const Binding> parameters) {
   uploads_->begin();
-  bool moved = !graph_;
   for (int i = 0; i < function_.num_parameters(); ++i) {
     const auto place = static_cast<size_t>(i);
     const Binding& binding = parameters[place];
     if (is_shared(i)) {
       std::shared_ptr<CudaCopy> copy = shared_copy(i, binding);
-      moved |= !shared_[place] || shared_[place]->address() != copy->address();
+      stale_ |= !shared_[place] || shared_[place]->address() != copy->address();
       shared_[place] = std::move(copy);
       continue;
     }
@@ -280,42 +282,59 @@ void CudaExecutable::upload_inputs(std::span<const Binding> parameters) {
       uploads_->copy(to.address(), binding.array().bytes());
   }
   uploads_->end();
-  if (!moved) return;
-  bind();
+  if (!stale_) return;
   graph_.reset();
+  bind();
+  stale_ = false;
+}
+
+/// Device memory for results that nobody may look at, before anything is launched: a lack of it
+/// then leaves everything as it was.
+std::vector<std::shared_ptr<CudaCopy>> CudaExecutable::copies_for(
+    std::span<HostArray* const> results) const {
+  std::vector<std::shared_ptr<CudaCopy>> copies(results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i] || results[i]->type.bytes() <= kSmallResult) continue;
+    copies[i] = copy_of(*results[i], *context_).copy;
+    if (!copies[i])
+      copies[i] = std::make_shared<CudaCopy>(context_, results[i]->type.bytes(),
+                                             fmt::format("result {} of @{}", i, function_.name()));
+  }
+  return copies;
 }
 
 void CudaExecutable::copy_results(std::span<const Binding> parameters,
-                                  std::span<HostArray* const> results) {
-  readback_->begin();
-  for (int i = 0; i < function_.num_results(); ++i) {
-    const auto place = static_cast<size_t>(i);
-    const ir::Value updated = function_.updated_parameter(i);
-    DevicePointer from = results_[place].address();
-    if (updated) {
+                                  std::span<HostArray* const> results,
+                                  std::span<const std::shared_ptr<CudaCopy>> copies) {
+  // What was launched happens, whatever fails below.
+  for (int i = 0; i < function_.num_results(); ++i)
+    if (const ir::Value updated = function_.updated_parameter(i)) {
       const auto parameter = static_cast<size_t>(updated.index());
       parameters[parameter].updated()->set_device_copy(shared_[parameter], true);
-      from = shared_[parameter]->address();
     }
-    if (!results[place]) continue;
-    HostArray& array = *results[place];
-    const int64_t bytes = array.type.bytes();
-    if (bytes <= kSmallResult) {
-      array.set_device_copy(readback_->copy(from, static_cast<size_t>(bytes)), true);
+  std::vector<std::shared_ptr<DeviceCopy>> made(results.size());
+  readback_->begin();
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i]) continue;
+    const ir::Value updated = function_.updated_parameter(static_cast<int>(i));
+    const DevicePointer from =
+        updated ? shared_[static_cast<size_t>(updated.index())]->address() : results_[i].address();
+    const auto bytes = static_cast<size_t>(results[i]->type.bytes());
+    if (!copies[i]) {
+      made[i] = readback_->copy(from, bytes);
       continue;
     }
-    std::shared_ptr<CudaCopy> copy = copy_of(array, *context_).copy;
-    if (!copy)
-      copy = std::make_shared<CudaCopy>(context_, bytes,
-                                        fmt::format("result {} of @{}", i, function_.name()));
-    context_->copy_on_device(copy->address(), from, static_cast<size_t>(bytes));
-    array.set_device_copy(std::move(copy), true);
+    context_->copy_on_device(copies[i]->address(), from, bytes);
+    made[i] = copies[i];
   }
   readback_->end();
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i]) results[i]->set_device_copy(std::move(made[i]), true);
 }
 
 bool CudaExecutable::run(std::span<const Binding> parameters, std::span<HostArray* const> results) {
   check_bindings(function_, parameters, results);
+  const std::vector<std::shared_ptr<CudaCopy>> copies = copies_for(results);
   upload_inputs(parameters);
   const auto launch_all = [&] { enqueue([&](const Bound& bound) { launch(bound); }); };
   if (log_.launches) {
@@ -326,7 +345,7 @@ bool CudaExecutable::run(std::span<const Binding> parameters, std::span<HostArra
     if (!graph_) graph_.emplace(context_, "@" + function_.name(), launch_all);
     graph_->launch();
   }
-  copy_results(parameters, results);
+  copy_results(parameters, results, copies);
   if (log_.numerics) log_numerics(parameters, results);
   if (is_step_ || !checks_index_) return false;
   return read_words().back() != 0;

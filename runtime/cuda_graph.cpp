@@ -44,6 +44,8 @@ CudaGraph::CudaGraph(std::shared_ptr<CudaContext> context, const std::string& na
     const cuda::Result code = driver.cuStreamEndCapture(device.stream(), &graph);
     for (const cuda::DevicePointer address : std::exchange(device.released_while_recording_, {}))
       device.release_now(address);
+    for (void* memory : std::exchange(device.pinned_released_while_recording_, {}))
+      device.release_pinned_now(memory);
     return code;
   };
   try {

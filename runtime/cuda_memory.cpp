@@ -167,9 +167,15 @@ PinnedBuffer CudaContext::allocate_pinned(size_t bytes, std::string_view what) {
 
 void CudaContext::release_pinned(void* memory) noexcept {
   const std::lock_guard lock(mutex_);
+  if (recording_)
+    pinned_released_while_recording_.push_back(memory);
+  else
+    release_pinned_now(memory);
+}
+
+void CudaContext::release_pinned_now(void* memory) noexcept {
   destroy([this, memory] {
-    // Copies from and to it may be under way. A stream that is recorded has nothing under way.
-    if (!recording_) driver_.cuStreamSynchronize(stream_);
+    driver_.cuStreamSynchronize(stream_);  // copies from and to it may be under way
     driver_.cuMemFreeHost(memory);
   });
 }

@@ -17,8 +17,12 @@ struct CudaModuleData {
   CudaModuleData(std::shared_ptr<CudaContext> context, std::string name)
       : context(std::move(context)), name(std::move(name)) {}
   ~CudaModuleData() {
-    // Unloading waits for the kernels that run.
-    if (module) context->destroy([this] { context->driver().cuModuleUnload(module); });
+    if (!module) return;
+    context->destroy([this] {
+      // Its kernels may be under way. A graph that is recorded keeps those that it has.
+      if (!context->recording()) context->driver().cuStreamSynchronize(context->stream());
+      context->driver().cuModuleUnload(module);
+    });
   }
   CudaModuleData(const CudaModuleData&) = delete;
   CudaModuleData& operator=(const CudaModuleData&) = delete;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/runtime/device_id.h>
 
+#include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/cuda_driver.h>
 #include <mezzo/runtime/log.h>
@@ -23,6 +24,22 @@ std::string to_string(const DeviceId& device) {
   return fmt::format("cuda:{}", device.ordinal);
 }
 
+namespace {
+
+/// Why the first GPU cannot be used; "" if it can.
+std::string why_no_gpu() {
+  std::string reason;
+  if (!cuda_available(&reason)) return reason;
+  try {
+    cuda_target(cuda_device_facts(0));
+  } catch (const DeviceError& unknown) {
+    return unknown.what();
+  }
+  return codegen::nvrtc_available(&reason) ? "" : reason;
+}
+
+}  // namespace
+
 DeviceId device_by_name(const std::string& name, ir::Location location) {
   using Kind = DeviceId::Kind;
   constexpr std::string_view kCuda = "cuda:";
@@ -30,8 +47,8 @@ DeviceId device_by_name(const std::string& name, ir::Location location) {
   if (name == "interp") return {Kind::Interpreter};
   if (name == "cuda") return {Kind::Cuda, 0};
   if (name == "auto") {
-    std::string reason;
-    if (cuda_available(&reason)) return {Kind::Cuda, 0};
+    const std::string reason = why_no_gpu();
+    if (reason.empty()) return {Kind::Cuda, 0};
     log_info(fmt::format("device auto: the processor, since {}", reason));
     return {Kind::Cpu};
   }

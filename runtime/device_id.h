@@ -21,8 +21,9 @@ struct DeviceId {
 std::string to_string(const DeviceId& device);
 
 /// `cpu`, `interp`, `cuda` (the first one), `cuda:N`, or `auto`: the first CUDA device if there is
-/// one, else the processor, which the log then says with the reason. Throws UserError that lists
-/// them; whether a CUDA device is there shows when a program is built for it.
+/// one that kernels can be compiled for, else the processor, which the log then says with the
+/// reason. Throws UserError that lists them; whether a CUDA device is there shows when a program is
+/// built for it.
 DeviceId device_by_name(const std::string& name, ir::Location location = {});
 
 }  // namespace mezzo::runtime

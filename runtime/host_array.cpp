@@ -165,10 +165,10 @@ HostArray::HostArray(const ir::Type& type, std::span<const double> values) : Hos
 }
 
 void HostArray::check_size() const {
-  if (static_cast<int64_t>(bytes().size()) != type.bytes())
+  if (static_cast<int64_t>(bytes_.size()) != type.bytes())
     throw UserError({}, "array: " + to_string(type) + " takes " +
                             ir::counted(type.bytes(), "byte") + ", but there are " +
-                            std::to_string(bytes().size()));
+                            std::to_string(bytes_.size()));
 }
 
 size_t HostArray::offset_of(int64_t index) const {

@@ -76,9 +76,24 @@ std::string unfit_cuda_columns(const ir::Op& kernel, const ir::Plan& plan) {
   if (columns % plan.vector != 0)
     return fmt::format("'vector' {} does not divide {} columns", plan.vector, columns);
   const int64_t height = plan.threads / width, slabs = std::max<int64_t>(plan.slices, 1);
+  if ((height & (height - 1)) != 0)
+    return fmt::format("{} threads in rows of {} are {} rows, which must be a power of two",
+                       plan.threads, width, height);
   if (slabs > kMostBlock || (rows + slabs * height - 1) / (slabs * height) > kMostRowsOfThread)
     return fmt::format("'slices' {} leaves a thread more than {} of {} rows", slabs,
                        kMostRowsOfThread, rows);
+  return "";
+}
+
+/// Slices of a row, none of which is empty.
+std::string unfit_cuda_rows(const ir::Op& kernel, const ir::Plan& plan) {
+  const ir::KernelSpace space = ir::kernel_space(kernel);
+  int64_t columns = 1;
+  for (int64_t dim : space.space.dims().subspan(static_cast<size_t>(space.kept()))) columns *= dim;
+  const int64_t most = std::max<int64_t>(1, columns / plan.threads);
+  if (plan.slices > most)
+    return fmt::format("'slices' must be at most {} for rows of {} and {} threads, not {}", most,
+                       columns, plan.threads, plan.slices);
   return "";
 }
 
@@ -95,6 +110,7 @@ std::string unfit_cuda(const ir::Op& kernel, const ir::Target& target) {
   if (plan.vector < 1 || plan.vector > kMostVector)
     return fmt::format("'vector' must lie in [1, {}], not {}", kMostVector, plan.vector);
   if (ir::family_of(kernel) == ir::Family::Columns) return unfit_cuda_columns(kernel, plan);
+  if (ir::family_of(kernel) == ir::Family::Rows) return unfit_cuda_rows(kernel, plan);
   if (ir::family_of(kernel) == ir::Family::Optimizer &&
       (plan.grain < 1 || plan.grain % (plan.threads * plan.vector) != 0))
     return fmt::format("'grain' {} is no multiple of {} threads with vectors of {}", plan.grain,
@@ -129,7 +145,8 @@ void check_plans(const ir::Function& function, const ir::Target& target) {
                     target.kind == ir::Target::Kind::Cuda
                         ? ""
                         : fmt::format(" with vectors of {} bytes", target.vector_bytes)),
-        "plan it again: `mezzo opt` from an earlier stage, --target=native");
+        fmt::format("plan it again: `mezzo opt` from an earlier stage, --target={}",
+                    target.kind == ir::Target::Kind::Cuda ? target.name : "native"));
   }
 }
 

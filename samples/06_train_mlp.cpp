@@ -151,8 +151,8 @@ int main(int argc, char** argv) try {
     data = {data.train.first(1280), data.test.first(512)};
     options.epochs = std::min<int64_t>(options.epochs, 2);
   }
-  fmt::print("{}; {} training and {} test images\n", describe_machine(options.device), data.train.size(),
-             data.test.size());
+  fmt::print("{}; {} training and {} test images\n", describe_machine(options.device),
+             data.train.size(), data.test.size());
   Trained mixed = train(data, options, options.policy);
   Trained twin = train(data, options, Policy::float32());
   fmt::print("\ntest accuracy: {} {}\n", options.policy.name(),

@@ -42,6 +42,8 @@ class ColumnsEmitter {
         fmt::format("kernel @{}: {} columns a block of {} threads, {} a thread",
                     kernel.kernel_name(), plan.grain, threads_, lanes_));
     height_ = threads_ / width_;
+    MEZZO_CHECK((height_ & (height_ - 1)) == 0,
+                fmt::format("kernel @{}: {} rows of threads", kernel.kernel_name(), height_));
     column_blocks_ = ceil_div(columns_, plan.grain);
     rows_per_thread_ = ceil_div(rows_, slabs_ * height_);
     MEZZO_CHECK(

@@ -59,9 +59,11 @@ CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
       return emit_cuda_columns(copy, plan, name);
     case Family::Optimizer:
       return emit_cuda_optimizer(copy, plan, name);
-    default:
-      return emit_cuda_elementwise(copy, plan, name);
+    case Family::Elementwise:
+    case Family::Movement:
+      break;
   }
+  return emit_cuda_elementwise(copy, plan, name);
 }
 
 std::string cuda_program(std::span<const CudaSource> kernels) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo build`: compiles the kernels of a module for CUDA architectures and writes sources, PTX
-// and cubins with a manifest. Neither a GPU nor a driver is needed. Kernels that cannot be emitted
-// yet are listed by name.
+// and cubins with a manifest. Neither a GPU nor a driver is needed.
 #include <mezzo/codegen/cuda/emit_kernel.h>
 #include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/codegen/llvm/support.h>
@@ -9,6 +8,7 @@
 #include <mezzo/ir/plan.h>
 #include <mezzo/ir/target.h>
 #include <mezzo/passes/pass_manager.h>
+#include <mezzo/runtime/cuda_driver.h>
 #include <mezzo/runtime/module_pipeline.h>
 #include <mezzo/runtime/tool/commands.h>
 #include <mezzo/runtime/tool/program.h>
@@ -149,10 +149,9 @@ void build_for(const Job& job, const BuildArguments& arguments) {
       kernels.push_back(compile_kernel(
           codegen::emit_cuda_kernel(op, job.target, symbol_of(op, symbols)), op, job));
     }
-  const ordered_json manifest = {
-      {"target", job.target.name},
-      {"nvrtc", fmt::format("{}.{}", version / 1000, version % 1000 / 10)},
-      {"kernels", kernels}};
+  const ordered_json manifest = {{"target", job.target.name},
+                                 {"nvrtc", runtime::cuda_version_text(version)},
+                                 {"kernels", kernels}};
   write_text((job.folder / "manifest.json").string(), manifest.dump(2) + "\n");
   std::printf("%s for %s in %s\n", ir::counted(kernels.size(), "kernel").c_str(),
               job.target.name.c_str(), job.folder.c_str());

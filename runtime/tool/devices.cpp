@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo devices`: what this machine can run, and how it treats the 16-bit types.
+#include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/codegen/llvm/support.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/cuda_driver.h>
@@ -73,6 +74,10 @@ void print_cuda_devices() {
   }
   for (int ordinal = 0; ordinal < runtime::cuda_device_count(); ++ordinal)
     print_cuda(runtime::cuda_device_facts(ordinal));
+  fmt::print("  compiler  {}\n",
+             codegen::nvrtc_available(&reason)
+                 ? "NVRTC " + runtime::cuda_version_text(codegen::nvrtc_version())
+                 : indented(reason));
 }
 
 }  // namespace

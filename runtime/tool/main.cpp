@@ -78,7 +78,8 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--in", arguments->inputs, "NAME=FILE.npy, once for each parameter");
   command->add_option("--out", arguments->output, "folder for the results, 0.npy, 1.npy ...");
   command->add_option("--device", arguments->device,
-                      "cpu (default), or interp; a gradient becomes a training step on both");
+                      "cpu (default), interp, cuda[:N] or auto; a gradient becomes a training "
+                      "step on each");
   command->add_option("--policy", arguments->policy, "precision policy");
   command->add_option("--rounding", arguments->rounding, "as-written or excess");
   command->add_option("--threads", arguments->threads, "threads of the kernels")

@@ -326,8 +326,8 @@ const std::vector<std::pair<OpKind, const char*>>& rows_elsewhere() {
   static const std::vector<std::pair<OpKind, const char*>> rows = {
       {OpKind::Matmul, "family matmul"},
       {OpKind::Gradient, "differentiated before fusion"},
-      {OpKind::AllFinite, "read from flag words by the executable"},
-      {OpKind::Verdict, "made by the executable"},
+      {OpKind::AllFinite, "a step kernel, which is no kernel op"},
+      {OpKind::Verdict, "a step kernel, which is no kernel op"},
       {OpKind::Kernel, "the kernel itself"},
       {OpKind::Return, "ends a function"},
   };

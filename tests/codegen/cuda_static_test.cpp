@@ -18,6 +18,7 @@
 #include <ctime>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 namespace mezzo::test {
@@ -212,7 +213,7 @@ double processor_time(const std::string& source, const std::string& arch) {
 }
 
 /// The least of several compilations, each after one of the trivial kernel.
-double times_trivial(const std::string& source, const std::string& arch) {
+void print_times_trivial(const std::string& source, const std::string& arch) {
   double least = 0, trivial = 0;
   for (int i = 0; i < 5; ++i) {
     const double before = processor_time("extern \"C\" __global__ void k() {}", arch);
@@ -221,34 +222,26 @@ double times_trivial(const std::string& source, const std::string& arch) {
     least = i == 0 ? after : std::min(least, after);
   }
   fmt::print("{:.0f} ms, {:.1f} times a trivial kernel\n", least, least / trivial);
-  return least / trivial;
 }
 
-TEST_CASE("the watched kernels take the compiler no longer than they may") {
-  std::string reason;
-  if (!codegen::nvrtc_available(&reason)) {
-    skip_case(reason);
-    return;
-  }
-  // Goals are 12 for products, 5 for rows and 2 for elementwise kernels; a half more is noise of a
-  // shared machine.
-  const std::map<std::string, double> most = {{"f16 NN 4096x4096x4096", 18},
-                                              {"f16 NN 4096x4096x4096 bias flagged", 18},
-                                              {"f16 NN 128x256x784 bias flagged", 12},
-                                              {"f32 NN 4096x4096x4096", 15},
-                                              {"softmax f16 1000", 7.5},
-                                              {"multiply, add f16", 3}};
+// A measurement, not a test: `test_cuda_static --no-skip -tc="compile times*"` prints it. Goals are
+// 12 for products, 5 for rows and 2 for elementwise kernels.
+TEST_CASE("compile times of watched kernels beside a trivial one" * doctest::skip()) {
+  const std::set<std::string> watched = {"f16 NN 4096x4096x4096",
+                                         "f16 NN 4096x4096x4096 bias flagged",
+                                         "f16 NN 128x256x784 bias flagged",
+                                         "f32 NN 4096x4096x4096",
+                                         "softmax f16 1000",
+                                         "multiply, add f16"};
   for (const char* arch : {"sm_80", "sm_90", "sm_120"})
     for (const StaticKernel& kernel : static_kernels()) {
-      const auto found = most.find(kernel.name);
-      if (found == most.end()) continue;
-      INFO(std::string(arch) << ", " << kernel.name);
+      if (!watched.contains(kernel.name)) continue;
       const std::unique_ptr<ir::Module> module = kernel.module->clone();
       plan_for(*module, arch);
       const std::vector<codegen::CudaSource> sources{
           codegen::emit_cuda_kernel(*kernels_of(*module).at(0), ir::target_by_name(arch), "k0")};
       fmt::print("{:6}, {}: ", arch, kernel.name);
-      CHECK(times_trivial(codegen::cuda_program(sources), arch) <= found->second);
+      print_times_trivial(codegen::cuda_program(sources), arch);
     }
 }
 

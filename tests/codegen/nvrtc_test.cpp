@@ -129,7 +129,7 @@ TEST_CASE("updates of every optimizer compile for both architectures in every el
   check_cases("optimizer", optimizer_cases(), 8);
 }
 
-TEST_CASE("the update of 500 parameters is little more text and compile time than that of 3") {
+TEST_CASE("the update of 500 parameters is little more text than that of 4") {
   for (const char* arch : kArchitectures) {
     std::vector<CudaKernel> kernels;
     for (int count : {4, 500}) {

@@ -39,7 +39,8 @@ uint32_t KernelBuilder::constant(uint64_t bits, uint32_t bytes) {
   if (fresh) {
     entry->second = add_register(bytes);
     std::byte* const to = data_.registers.data() + entry->second;
-    for (uint32_t lane = 0; lane < kLanes; ++lane) std::memcpy(to + lane * bytes, &bits, bytes);
+    const uint64_t wide[2] = {bits, 0};
+    for (uint32_t lane = 0; lane < kLanes; ++lane) std::memcpy(to + lane * bytes, wide, bytes);
   }
   return entry->second;
 }

@@ -48,7 +48,10 @@ Outcome run(const std::string& body) {
   static void function() {                                              \
     const Outcome outcome = run(body);                                  \
     CHECK(outcome.code == result);                                      \
-    check_parts(outcome.fault, {__VA_ARGS__});                          \
+    if (result == Success)                                              \
+      CHECK(outcome.fault == "");                                       \
+    else                                                                \
+      check_parts(outcome.fault, {__VA_ARGS__});                        \
   }
 #define FAULT_CASE(...) MEZZO_FAULT_CASE(DOCTEST_ANONYMOUS(fault_case_), __VA_ARGS__)
 

@@ -46,8 +46,8 @@ class DeviceMemory {
   std::byte* host(Address address) const {
     return reinterpret_cast<std::byte*>(address + distance_);
   }
-  /// A table for the interpreter, created when it is first asked for: one number a byte of the range
-  /// of addresses that begins at `begin`, 0 at first, and `numbers` fresh ones for a launch.
+  /// A table for the interpreter, created when it is first asked for: one number a byte of the
+  /// range of addresses that begins at `begin`, 0 at first, and `numbers` fresh ones for a launch.
   struct Writers {
     uint32_t* table = nullptr;
     Address begin = 0;

@@ -148,11 +148,10 @@ void add_window(Warp& warp, const Instruction& instruction, Mask mask) {
 }
 
 Space take_space(Decoder& d) {
-  const int space = d.take_one_of({"global", "const", "shared", "local", "param"});
+  const int space = d.take_one_of({"global", "const", "shared", "shared::cta", "local", "param"});
   if (space < 0) d.error("an address space expected");
-  d.take("shared::cta");
-  constexpr Space kSpaces[] = {Space::Global, Space::Global, Space::Shared, Space::Local,
-                               Space::Parameter};
+  constexpr Space kSpaces[] = {Space::Global, Space::Global, Space::Shared,
+                               Space::Shared, Space::Local,  Space::Parameter};
   return kSpaces[space];
 }
 

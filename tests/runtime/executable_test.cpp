@@ -318,8 +318,26 @@ TEST_CASE("a plan that was read fits shapes and target, or is refused with the r
         head + "a block of 6x8 does not divide into tiles of 4x4" + tail);
   CHECK(error("", plan(4, 4, 4, 8, 4, 2)) == head + "'kc' must be a multiple of 8, not 4" + tail);
   CHECK(error("", plan(4, 4, 4, 8, 8, 17)) == head + "'slices' must lie in [1, 16], not 17" + tail);
-  CHECK(error("sm_90", plan(4, 4, 4, 8, 8, 1))
-            .starts_with("target 'sm_90' is not a processor that this build can run"));
+}
+
+TEST_CASE("a module that was planned for a GPU is refused on the processor") {
+  std::string message;
+  try {
+    compile_text(R"(module @m attributes {stage = "planned", target = "sm_90"} {
+  func @f(%x: tensor<1000xf32>) -> tensor<1000xf32> {
+    %y = kernel @k0 (%x = %x) {family = "elementwise", places = [@result0]} plan {threads = 256, vector = 4} : tensor<1000xf32> {
+      %z = add %x, %x : tensor<1000xf32>
+      yield %z : tensor<1000xf32>
+    }
+    return %y : tensor<1000xf32>
+  }
+}
+)",
+                 "f", in_memory());
+  } catch (const DeviceError& refused) {
+    message = refused.what();
+  }
+  CHECK(message.starts_with("target 'sm_90' is not a processor that this build can run"));
 }
 
 TEST_CASE("a vector of a plan that was read lies in the range that the target can follow") {

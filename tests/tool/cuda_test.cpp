@@ -81,6 +81,66 @@ TEST_CASE("a GPU without bf16 computes it all the same, and says that it is emul
   CHECK(old.out == recent.out);
 }
 
+/// The message of a run of `program` planned for sm_80, with `from` in its text changed to `to`.
+std::string error_of_plan(const char* program, const std::string& from, const std::string& to,
+                          const std::string& variables = "MEZZO_FAKE_CC=80") {
+  CudaTool mezzo(variables, program);
+  std::string text = mezzo("opt m.mz --pipeline=infer --target=sm_80").out;
+  const size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  mezzo.write("m.mz", text.replace(at, from.size(), to));
+  const Finished run = mezzo(kRun);
+  CHECK(run.status == (run.err.empty() ? 0 : 2));
+  return run.err;
+}
+
+TEST_CASE("a plan for a GPU that was read fits kernel and GPU, or is refused with the reason") {
+  if (!has_nvrtc()) return;
+  constexpr const char* kColumns = R"(module @m {
+  func @f(%x: tensor<3000x64xf32>) -> tensor<64xf32> {
+    %0 = sum %x {axes = [0]} : tensor<3000x64xf32> -> tensor<64xf32>
+    return %0 : tensor<64xf32>
+  }
+}
+)";
+  constexpr const char* kRows = R"(module @m {
+  func @f(%x: tensor<3x200000xf32>) -> tensor<3xf32> {
+    %0 = sum %x {axes = [1]} : tensor<3x200000xf32> -> tensor<3xf32>
+    return %0 : tensor<3xf32>
+  }
+}
+)";
+  CHECK(error_of_plan(kColumns, "threads = 256", "threads = 256") == "");
+  CHECK(error_of_plan(kRows, "threads = 256", "threads = 256") == "");
+  const std::string advice =
+      "; the target is 'sm_80'\n"
+      "note: plan it again: `mezzo opt` from an earlier stage, --target=sm_80\n";
+  CHECK(contains(error_of_plan(kColumns, "threads = 256", "threads = 96"),
+                 "kernel @k0 of @f: plan: 96 threads in rows of 16 are 6 rows, which must be a "
+                 "power of two" +
+                     advice));
+  CHECK(contains(error_of_plan(kColumns, "grain = 64", "grain = 2"),
+                 "plan: 'grain' 2 does not divide into vectors of 4 for 256 threads" + advice));
+  CHECK(contains(error_of_plan(kRows, "slices = 48", "slices = 4000000000"),
+                 "plan: 'slices' must be at most 781 for rows of 200000 and 256 threads, not "
+                 "4000000000" +
+                     advice));
+  CHECK(contains(error_of_plan(kRows, "vector = 4", "vector = 64"),
+                 "plan: 'vector' must lie in [1, 16], not 64" + advice));
+  CHECK(
+      contains(error_of_plan(kRows, "threads = 256", "threads = 256", "MEZZO_FAKE_CC=90"),
+               "the module is planned for sm_80, and device 0 (Mezzo PTX interpreter sm_90) runs "
+               "sm_90\nnote: plan it again: `mezzo opt` from an earlier stage, --target=sm_90\n"));
+}
+
+TEST_CASE("auto takes the processor where nothing can be compiled for the GPU, and says so") {
+  const CudaTool mezzo("MEZZO_NVRTC_LIBRARY=/nowhere/libnvrtc.so.13");
+  const Finished run = mezzo("run m.mz --random-inputs=1 --device=auto");
+  CHECK(run.status == 0);
+  CHECK(contains(run.err, "device auto: the processor, since "));
+  CHECK(contains(run.err, "/nowhere/libnvrtc.so.13"));
+}
+
 TEST_CASE("devices lists CUDA devices with what they can do") {
   const Finished run = CudaTool("MEZZO_FAKE_DEVICES=2 MEZZO_FAKE_CC=75")("devices");
   REQUIRE(run.status == 0);
