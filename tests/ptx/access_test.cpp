@@ -190,10 +190,11 @@ TEST_CASE("special registers tell each thread where it is") {
   constexpr size_t kNames = std::size(names);
   std::string body =
       ".reg .b32 %r<8>;\n.reg .b64 %out;\nld.param.u64 %out, [p0];\n"
-      "mov.u32 %r1, %ctaid.z;\nmad.lo.u32 %r1, %r1, 2, %ctaid.y;\nmad.lo.u32 %r1, %r1, 2, "
-      "%ctaid.x;\n"
-      "mad.lo.u32 %r1, %r1, 2, %tid.z;\nmad.lo.u32 %r1, %r1, 4, %tid.y;\nmad.lo.u32 %r1, %r1, 8, "
-      "%tid.x;\n"
+      "mov.u32 %r1, %ctaid.z;\nmov.u32 %r2, %ctaid.y;\nmad.lo.u32 %r1, %r1, 2, %r2;\n"
+      "mov.u32 %r2, %ctaid.x;\nmad.lo.u32 %r1, %r1, 2, %r2;\n"
+      "mov.u32 %r2, %tid.z;\nmad.lo.u32 %r1, %r1, 2, %r2;\n"
+      "mov.u32 %r2, %tid.y;\nmad.lo.u32 %r1, %r1, 4, %r2;\n"
+      "mov.u32 %r2, %tid.x;\nmad.lo.u32 %r1, %r1, 8, %r2;\n"
       "mad.wide.u32 %out, %r1, 80, %out;\n";
   for (size_t i = 0; i < kNames; ++i)
     body += fmt::format("mov.u32 %r2, %{};\nst.global.u32 [%out+{}], %r2;\n", names[i], 4 * i);
@@ -335,8 +336,11 @@ void check_atomic(const AtomicCase& each, bool shared, bool result, bool alone) 
 TEST_CASE("atomics return what was there and leave what follows, lane after lane") {
   for (const AtomicCase& each : kAtomics)
     for (const bool shared : {false, true})
-      for (const bool result : {false, true})
+      for (const bool result : {false, true}) {
+        // What is taken out without being looked at is a store: there is no such `red`.
+        if (!result && each.text == std::string_view("exch.b32")) continue;
         for (const bool alone : {false, true}) check_atomic(each, shared, result, alone);
+      }
 }
 
 TEST_CASE("compare and swap of 16, 32 and 64 bits; one lane of a warp wins") {

@@ -10,13 +10,12 @@
 
 namespace mezzo::ptx::test {
 
-std::string program(const std::string& body, int parameters, const std::string& declarations) {
+std::string program(const std::string& body, int parameters, const std::string& declarations,
+                    const std::string& header) {
   std::string list;
   for (int i = 0; i < parameters; ++i) list += fmt::format("{}.param .u64 p{}", i ? ", " : "", i);
-  return fmt::format(
-      ".version 8.8\n.target sm_120a\n.address_size 64\n{}\n.visible .entry k({})\n{{\n{}\nret;\n"
-      "}}\n",
-      declarations, list, body);
+  return fmt::format("{}.address_size 64\n{}\n.visible .entry k({})\n{{\n{}\nret;\n}}\n", header,
+                     declarations, list, body);
 }
 
 std::vector<std::byte> parameter_bytes(std::initializer_list<uint64_t> values) {

@@ -19,7 +19,9 @@ namespace mezzo::ptx::test {
 using Column = std::vector<uint64_t>;
 
 /// A whole program around `body`: `.entry k` with the parameters `p0`, `p1`, ... of 64 bits.
-std::string program(const std::string& body, int parameters, const std::string& declarations = "");
+/// `header`: version and target, all that the interpreter knows if not given.
+std::string program(const std::string& body, int parameters, const std::string& declarations = "",
+                    const std::string& header = ".version 8.8\n.target sm_120a\n");
 
 /// Bytes of parameters of 64 bits.
 std::vector<std::byte> parameter_bytes(std::initializer_list<uint64_t> values);

@@ -319,9 +319,10 @@ DONE:
       .param .b32 back;
       st.param.b32 [in], %t;
       st.param.b32 [two+8], %r;
-      @%p call.uni (back), twice, (in, two);
-      @%p ld.param.b32 %r, [back];
+      @%p call (back), twice, (in, two);
+      ld.param.b32 %k, [back];
     }
+    @%p mov.u32 %r, %k;
     st.global.u32 [%out], %r;
 )";
   const std::vector<std::vector<std::byte>> after = run_micro(launch);
