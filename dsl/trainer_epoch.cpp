@@ -102,12 +102,27 @@ double TrainerState::accuracy_of(const Built& built, const Batch& batch) const {
 void TrainerState::run_batches(
     int64_t count, const std::function<std::pair<Built*, Batch*>(int64_t)>& fill,
     const std::function<void(int64_t, const Built&, const Batch&)>& read) {
-  std::pair<Built*, Batch*> last = {};
+  using Started = std::pair<Built*, Batch*>;
+  // What has been started happens, and counts, also where an error ends the epoch. One that was
+  // stopped by a fault of the device has no verdict.
+  auto settle = [&](const Started& started) {
+    if (!started.first || !is_step(*started.first)) return;
+    try {
+      this->count(verdict_of(*started.second));
+    } catch (const DeviceError&) {
+    }
+  };
+  Started last = {};
   for (int64_t i = 0; i <= count; ++i) {
-    std::pair<Built*, Batch*> next = {};
+    Started next = {};
     if (i < count) {
-      next = fill(i);
-      run(*next.first, *next.second);
+      try {
+        next = fill(i);
+        run(*next.first, *next.second);
+      } catch (...) {
+        settle(last);
+        throw;
+      }
       if (!runs_ahead()) {
         read(i, *next.first, *next.second);
         continue;
@@ -117,8 +132,7 @@ void TrainerState::run_batches(
       try {
         read(i - 1, *last.first, *last.second);
       } catch (...) {
-        // What has been started happens, and counts.
-        if (next.first && is_step(*next.first)) this->count(verdict_of(*next.second));
+        settle(next);
         throw;
       }
     }

@@ -34,6 +34,8 @@ constexpr Tile kFmaTiles[] = {
 constexpr Tile kF64Tiles[] = {{64, 64, 8, 16, 32, 0.8}, {32, 32, 16, 16, 32, 0.4}};
 
 constexpr int64_t kMostSlices = 16;
+/// Of a grid along its first axis.
+constexpr int64_t kMostBlocks = (int64_t{1} << 31) - 1;
 /// A slice is worth its partial sums from so many steps of k on.
 constexpr int64_t kLeastSlice = 128;
 /// Cycles that a launch takes beside its work, and a block to start and to store.
@@ -151,7 +153,15 @@ int64_t CudaMatmul::workspace_bytes() const {
   return spec.slices * spec.batch * spec.m * spec.n * accumulator_bytes();
 }
 
-CudaMatmul plan_cuda_matmul(const MatmulSpec& product, int64_t vector, const Target& target) {
+bool moves_in_pieces(const Op& matmul, int operand) {
+  constexpr int64_t kPiece = 8;
+  const Value value = matmul.operand(operand);
+  const Shape& shape = value.shape();
+  return value.is_parameter() && is_16bit(value.dtype()) && shape[shape.rank() - 1] % kPiece == 0;
+}
+
+CudaMatmul plan_cuda_matmul(const MatmulSpec& product, int64_t vector, bool evaluated,
+                            const Target& target) {
   CudaMatmul best;
   best.spec = product;
   best.arithmetic = cuda_arithmetic(product.a_type, target);
@@ -169,7 +179,9 @@ CudaMatmul plan_cuda_matmul(const MatmulSpec& product, int64_t vector, const Tar
   const CudaMatmul empty = best;
   double least = 0;
   const Tile* chosen = nullptr;
-  for (const Tile& tile : tiles)
+  for (const Tile& tile : tiles) {
+    // The largest leaves no registers to evaluate an operand in.
+    if (best.mma() && evaluated && tile.mr * tile.nr == 64 * 64) continue;
     for (int64_t slices : {1, 2, 3, 4, 6, 8, 12, 16}) {
       CudaMatmul candidate = empty;
       set_tile(candidate, tile, slices);
@@ -183,6 +195,7 @@ CudaMatmul plan_cuda_matmul(const MatmulSpec& product, int64_t vector, const Tar
       chosen = &tile;
       best = candidate;
     }
+  }
   if (!best.mma()) bound_sums(best, *chosen);
   best.stages = std::min(most_stages(best, target), std::max<int64_t>(2, best.spec.slice_blocks));
   best.reason = reason_of(best, target);
@@ -242,10 +255,13 @@ std::string unfit_blocking(const CudaMatmul& product, const Target& target) {
   if (!product.mma() && !(spec.mr == 32 && spec.nr == 64) && !(spec.mr == 16 && spec.nr == 32))
     return fmt::format("a warp tile of multiply-adds is 16x32 or 32x64, not {}x{}", spec.mr,
                        spec.nr);
-  const Field ranges[] = {{"slices", spec.slices, 1, kMostSlices},
-                          {"slice_blocks", spec.slice_blocks, 1, int64_t{1} << 40},
-                          {"run_blocks", spec.run_blocks, 0, int64_t{1} << 40},
-                          {"stages", product.stages, 2, most_stages(product, target)}};
+  const Field ranges[] = {
+      {"slices", spec.slices, 1, kMostSlices},
+      {"slice_blocks", spec.slice_blocks, 1, int64_t{1} << 40},
+      {"run_blocks", spec.run_blocks, 0, int64_t{1} << 40},
+      // The stages before the first step are filled without a look at k.
+      {"stages", product.stages, 2,
+       std::min(most_stages(product, target), std::max<int64_t>(2, spec.slice_blocks))}};
   for (const Field& field : ranges)
     if (field.value < field.least || field.value > field.most)
       return fmt::format("'{}' must lie in [{}, {}], not {}", field.name, field.least, field.most,
@@ -266,6 +282,8 @@ std::string unfit_blocking(const CudaMatmul& product, const Target& target) {
       (spec.slices - 1) * spec.slice_blocks >= std::max<int64_t>(product.k_tiles(), 1))
     return fmt::format("{} of {} of {} are not those of k = {}", counted(spec.slices, "slice"),
                        counted(spec.slice_blocks, "block"), counted(spec.kc, "step"), spec.k);
+  if (product.blocks() > kMostBlocks)
+    return fmt::format("{} blocks are more than the {} of a launch", product.blocks(), kMostBlocks);
   if (product.shared_bytes() > target.shared_bytes)
     return fmt::format("needs {} of shared memory, a block of {} has {}",
                        counted(product.shared_bytes(), "byte"), target.name, target.shared_bytes);

@@ -55,8 +55,15 @@ struct CudaMatmul {
 /// Elements that the tiles of Fma have behind each of their rows.
 inline constexpr int64_t kFmaPad = 4;
 
-/// Chooses the blocking. `vector`: elements of a result that a thread would store at once.
-CudaMatmul plan_cuda_matmul(const MatmulSpec& product, int64_t vector, const Target& target);
+/// Whether operand 0 or 1 of a matmul in a kernel goes to shared memory as it lies in global
+/// memory: a parameter of 16-bit elements whose rows are whole pieces of 16 bytes. Others are
+/// evaluated, which takes registers.
+bool moves_in_pieces(const Op& matmul, int operand);
+
+/// Chooses the blocking. `vector`: elements of a result that a thread would store at once;
+/// `evaluated`: some operand does not move in pieces.
+CudaMatmul plan_cuda_matmul(const MatmulSpec& product, int64_t vector, bool evaluated,
+                            const Target& target);
 
 /// The product of a planned kernel.
 CudaMatmul cuda_matmul(const Op& kernel, const Target& target);

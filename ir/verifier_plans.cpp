@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of the numbers that a text may state and that later index memory: plans of kernels, places
 // of results, the length of the arena.
+#include <mezzo/ir/cuda_matmul_plan.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
@@ -20,6 +21,7 @@ namespace {
 /// No tile, task count or buffer is larger; so that products of two fields cannot overflow.
 constexpr int64_t kMostOfPlan = int64_t{1} << 59;
 constexpr int64_t kMostVector = 1024;
+constexpr int64_t kMostRegisterTile = 1024;
 
 /// "" or what is wrong with a field of a plan.
 std::string unfit_field(std::string_view name, const Attr& attr) {
@@ -32,6 +34,8 @@ std::string unfit_field(std::string_view name, const Attr& attr) {
   if (name == "grain" && value < 1) return "must be positive" + got;
   if ((name == "pairs" || name == "prepack") && value != 0 && value != 1)
     return "must be 0 or 1" + got;
+  if ((name == "mr" || name == "nr") && (value < 0 || value > kMostRegisterTile))
+    return "must lie in [0, " + std::to_string(kMostRegisterTile) + "]" + got;
   if (value < 0 || value > kMostOfPlan)
     return "must lie in [0, " + std::to_string(kMostOfPlan) + "]" + got;
   return "";
@@ -46,6 +50,28 @@ void check_plan(VerifierContext& context, const Op& kernel) {
     else if (std::string what = unfit_field(field, attr); !what.empty())
       context.report(kernel, "plan: '" + field + "' " + what);
   }
+}
+
+/// The architecture that the module's kernels are planned for, if it is one of NVIDIA's.
+std::optional<Target> cuda_target(const Module& module) {
+  const std::string name = module.attrs().get_string("target");
+  if (!name.starts_with("sm_")) return std::nullopt;
+  try {
+    return target_by_name(name);
+  } catch (const UserError&) {
+    return std::nullopt;  // refused where code is made for it
+  }
+}
+
+/// What a GPU can launch.
+void check_launch(VerifierContext& context, const Op& kernel, const Target& target) {
+  const Plan plan = Plan::from(kernel.plan());
+  if (plan.threads < 32 || plan.threads > 1024 || plan.threads % 32 != 0)
+    context.report(kernel, "plan: 'threads' must be a multiple of 32 up to 1024 on " + target.name +
+                               ", not " + std::to_string(plan.threads));
+  else if (family_of(kernel) == Family::Matmul)
+    if (std::string what = unfit_blocking(cuda_matmul(kernel, target), target); !what.empty())
+      context.report(kernel, "plan: " + what);
 }
 
 /// The number of `@result7`, or nullopt.
@@ -182,6 +208,9 @@ class Places {
 void verify_plans(VerifierContext& context) {
   for (const Op& op : context.function().body())
     if (op.kind() == OpKind::Kernel && op.has_plan()) check_plan(context, op);
+  if (const std::optional<Target> target = cuda_target(context.module()); target && context.sound())
+    for (const Op& op : context.function().body())
+      if (op.kind() == OpKind::Kernel && op.has_plan()) check_launch(context, op, *target);
   if (!context.at_least(Stage::Planned)) return;
   int64_t arena = arena_of(context);
   std::optional<Places> holders;

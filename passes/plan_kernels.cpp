@@ -48,22 +48,11 @@ int64_t narrowest_boundary_bytes(const Op& kernel) {
   return std::max<int64_t>(narrowest, 1);
 }
 
-/// Ops of more than one element that are functions: dozens of instructions each.
-int64_t long_functions(const Op& kernel) {
-  int64_t count = 0;
-  for (const Op& op : *kernel.body())
-    count += is_elementwise(op.kind()) && is_float(op.result().dtype()) &&
-             !op.info().has(Trait::Exact) && op.result().type().elements() != 1;
-  return count;
-}
-
 /// Elements that a CUDA thread handles at once: the narrowest tensor moves in pieces of 16 bytes,
-/// and no value fills more than four of them, so that a thread finds its registers. Functions are
-/// written once for each of the elements: four of them keep the code and its compilation short.
+/// and no value fills more than four of them, so that a thread finds its registers.
 int64_t cuda_vector(const Op& kernel) {
   const int64_t narrow = 16 / narrowest_boundary_bytes(kernel);
-  const int64_t most = long_functions(kernel) > 0 ? 4 : 64 / widest_bytes(kernel);
-  return std::max<int64_t>(1, std::min<int64_t>(narrow, most));
+  return std::max<int64_t>(1, std::min<int64_t>(narrow, 64 / widest_bytes(kernel)));
 }
 
 /// The same for a kernel whose operands move otherwise.
@@ -207,11 +196,15 @@ Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target
 
 /// Elements of B cost more than a load where a cast or an op stands before the product.
 Plan plan_product(const Op& kernel, const Target& target) {
+  bool costly_b = false, evaluated = false;
+  for (Op& op : *kernel.body()) {
+    if (op.kind() != OpKind::Matmul) continue;
+    costly_b = !op.operand(1).is_parameter();
+    evaluated = !moves_in_pieces(op, 0) || !moves_in_pieces(op, 1);
+  }
   if (target.kind == Target::Kind::Cuda)
-    return to_plan(plan_cuda_matmul(matmul_spec(kernel), cuda_result_vector(kernel), target));
-  bool costly_b = false;
-  for (Op& op : *kernel.body())
-    if (op.kind() == OpKind::Matmul) costly_b = !op.operand(1).is_parameter();
+    return to_plan(
+        plan_cuda_matmul(matmul_spec(kernel), cuda_result_vector(kernel), evaluated, target));
   return to_plan(plan_matmul(matmul_spec(kernel), target, costly_b));
 }
 

@@ -85,7 +85,11 @@ class MatmulEmitter {
         emit_fma_loop(text, a, b);
       turn_sums(text);
     }
-    return region.finish(name, plan_.threads, sliced());
+    // Sums and fragments of a large tile fill all registers that a thread can have. Smaller ones
+    // leave room to unroll the loop, which takes the compiler long.
+    const int64_t sums = spec_.mr * spec_.nr / 32 * plan_.accumulator_bytes() / 4;
+    const bool large = sums > 32 || spec_.acc == ir::DType::F64;
+    return region.finish(name, plan_.threads, sliced(), large ? plan_.threads : kThreadsAtOnce);
   }
 
   /// Which tile of which matrix the block computes, and which part of it the warp.
@@ -124,7 +128,7 @@ class MatmulEmitter {
       out.line(
           fmt::format("const {0} k0 = ({0})slice * {1};", index, spec_.slice_blocks * spec_.kc));
     } else if (spec_.k > 0) {
-      out.line(fmt::format("const u32 tiles = {};", plan_.k_tiles()));
+      out.line(fmt::format("const u32 tiles = opaque({});", plan_.k_tiles()));
       out.line(fmt::format("const {} k0 = 0;", index));
     }
     const int64_t matrices = spec_.batch;
@@ -219,8 +223,9 @@ class MatmulEmitter {
     write_part(out, parts, places);
     out.line("__syncwarp();");
     const int64_t iterations = plan_.turned_rows() * in_row / 32;
-    out.line(iterations % 2 == 0 && plan_.spec.acc != ir::DType::F64 ? "#pragma unroll 2"
-                                                                     : "#pragma unroll 1");
+    // The largest tiles take the compiler longest: theirs stay short.
+    const bool pairs = iterations % 2 == 0 && plan_.spec.acc != ir::DType::F64 && spec_.nr < 64;
+    out.line(pairs ? "#pragma unroll 2" : "#pragma unroll 1");
     // Four rows of few columns are fewer vectors than lanes.
     const int64_t vectors = plan_.turned_rows() * in_row;
     out.open(fmt::format("for (u32 q = 0; q < {}; ++q)", std::max<int64_t>(1, iterations)));
@@ -242,28 +247,26 @@ class MatmulEmitter {
     out.close();
   }
 
-  /// The part's sums, each from the lane that has it.
+  /// The sums of the first part, each from the lane that has it; then those of the next part become
+  /// the first, so that one text serves all and each sum stays in a register.
   void write_part(SourceWriter& out, int64_t parts, const std::string& places) {
-    for (int64_t part = 0; part < parts; ++part) {
-      out.open(fmt::format("if (part == {})", part));
-      out.line("#pragma unroll");
-      if (plan_.mma()) {
-        out.open(fmt::format("for (u32 j = 0; j < {}; ++j)", spec_.nr / 8));
-        for (int half : {0, 1})
-          out.line(
-              fmt::format("store_pair(turn + turned<{}>(lane / 4 + {}, j * 8 + lane % 4 * 2), "
-                          "sums[{}][j][{}], sums[{}][j][{}]);",
-                          places, half * 8, part, half * 2, part, half * 2 + 1));
-      } else {
-        out.open(fmt::format("for (u32 j = 0; j < {}; j += 4)", spec_.mr / 4));
+    out.line("#pragma unroll");
+    if (plan_.mma()) {
+      out.open(fmt::format("for (u32 j = 0; j < {}; ++j)", spec_.nr / 8));
+      for (int half : {0, 1})
         out.line(
-            fmt::format("store_four(turn + turned<{}>(lane / 8, lane % 8 * 4 + j * 8), "
-                        "sums[{}] + j);",
-                        places, part));
-      }
-      out.close();
-      out.close();
+            fmt::format("store_pair(turn + turned<{}>(lane / 4 + {}, j * 8 + lane % 4 * 2), "
+                        "sums[0][j][{}], sums[0][j][{}]);",
+                        places, half * 8, half * 2, half * 2 + 1));
+    } else {
+      out.open(fmt::format("for (u32 j = 0; j < {}; j += 4)", spec_.mr / 4));
+      out.line(
+          fmt::format("store_four(turn + turned<{}>(lane / 8, lane % 8 * 4 + j * 8), "
+                      "sums[0] + j);",
+                      places));
     }
+    out.close();
+    if (parts > 1) out.line("next_part(sums);");
   }
 
   /// The epilogue at one element, whose sum is `sum`, and the stores behind the lanes.

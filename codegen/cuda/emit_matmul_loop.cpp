@@ -97,30 +97,33 @@ void emit_mma_loop(MatmulText& text, MatmulOperand& a, MatmulOperand& b) {
   load_fragments(out, b, "b", n_fragments);
   out.close(";");
   out.line("load_fragments(0, 0, read);");
+  const int64_t fewest = plan.k_tiles() - (spec.slices - 1) * spec.slice_blocks;  // of a slice
   out.line("#pragma unroll 1");
   out.open("for (u32 t = 0; t < tiles; ++t)");
   out.line(fmt::format("const bool more = t + {} < tiles;", ahead));
-  out.line("#pragma unroll");
-  out.open(fmt::format("for (u32 step = 0; step < {}; ++step)", steps));
-  out.open(fmt::format("if (step == {})", steps - 1));
-  // All warps have the fragments of this tile: the stage before it is free, the next is complete.
-  fill("more", filled);
-  if (copies) {
-    out.line("commit_copies();");
-    out.line(fmt::format("wait_copies<{}>();", ahead - 1));
+  // Step by step in the text: registers of fragments must have fixed numbers.
+  for (int64_t step = 0; step < steps; ++step) {
+    if (step == steps - 1) {
+      // All warps have the fragments of this tile: the stage before it is free, the next is
+      // complete.
+      fill("more", filled);
+      if (copies) {
+        out.line("commit_copies();");
+        out.line(fmt::format("wait_copies<{}>();", ahead - 1));
+      }
+      out.line("__syncthreads();");
+      const std::string end = fmt::format("shared + {}", plan.stages * stage);
+      out.line(fmt::format("write = write + {0} == {1} ? shared : write + {0};", stage, end));
+      // Behind the last tile the fragments of any other are loaded once more, its own where there
+      // are not as many as stages.
+      out.line(fmt::format("{2}read = read + {0} == {1} ? shared : read + {0};", stage, end,
+                           fewest < plan.stages ? "if (t + 1 < tiles) " : ""));
+    }
+    out.line(fmt::format("load_fragments({}, {}, read);", (step + 1) % 2, (step + 1) % steps));
+    if (step == 0) fill("more", fetches);
+    out.line(fmt::format("multiply_tiles<{}>(sums, a[{}], b[{}]);", storage_type_name(spec.a_type),
+                         step % 2, step % 2));
   }
-  out.line("__syncthreads();");
-  const std::string end = fmt::format("shared + {}", plan.stages * stage);
-  out.line(fmt::format("write = write + {0} == {1} ? shared : write + {0};", stage, end));
-  // Behind the last tile its own fragments are loaded once more.
-  out.line(fmt::format("if (t + 1 < tiles) read = read + {0} == {1} ? shared : read + {0};", stage,
-                       end));
-  out.close();
-  out.line(fmt::format("load_fragments((step + 1) % 2, (step + 1) % {}, read);", steps));
-  out.line(fmt::format("if (step == 0) {{ if (more) {{ {} }} }}", fetches));
-  out.line(fmt::format("multiply_tiles<{}>(sums, a[step % 2], b[step % 2]);",
-                       storage_type_name(spec.a_type)));
-  out.close();
   out.close();
   out.line("__syncthreads();");
 }

@@ -27,7 +27,7 @@ MatmulOperand::MatmulOperand(MatmulText& text, int number)
   if (text.plan.mma()) {
     // Rows that pieces do not divide are read element by element, but stored as pieces.
     lanes_ = along % 8 == 4 ? 4 : 8;
-    if (value_.is_parameter() && along % 8 == 0)
+    if (ir::moves_in_pieces(text.product, number))
       way_ = text.target.compute_capability >= 80 ? Way::Async : Way::Raw;
   } else {
     lanes_ = std::min(16 / text.plan.element_bytes(), rows_ * columns_ / text.plan.threads);

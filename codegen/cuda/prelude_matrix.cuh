@@ -7,6 +7,10 @@ extern __shared__ Words4 dynamic_shared[];
 
 DEVICE u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 
+// A number that no compiler knows, who would unroll whole loops of so many tiles: grids have one
+// axis, so that the others are 1.
+DEVICE u32 opaque(u32 x) { return x * gridDim.y; }
+
 #if __CUDA_ARCH__ >= 800
 // 16 bytes of global memory; zeros, and nothing is read, where the source is not `there`.
 DEVICE void copy_async(u32 to, const void* from) {
@@ -125,6 +129,20 @@ DEVICE void add_sums(C (&totals)[N][N], C (&sums)[N][N]) {
       totals[i][j] += sums[i][j];
       sums[i][j] = 0;
     }
+}
+
+DEVICE void set_sum(float& to, float from) { to = from; }
+DEVICE void set_sum(double& to, double from) { to = from; }
+template <class C, int N>
+DEVICE void set_sum(C (&to)[N], const C (&from)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) set_sum(to[i], from[i]);
+}
+// The sums of each part in the place of the part before.
+template <class Part, int N>
+DEVICE void next_part(Part (&sums)[N]) {
+#pragma unroll
+  for (int i = 0; i + 1 < N; ++i) set_sum(sums[i], sums[i + 1]);
 }
 
 // Where a warp keeps the sum of a row and a column of its tile of W columns while it turns them

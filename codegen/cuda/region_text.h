@@ -24,9 +24,12 @@ std::string_view storage_type_name(ir::DType dtype);
 /// An exact literal of the compute type.
 std::string literal(ir::DType dtype, double value);
 std::string integer_literal(ir::DType dtype, int64_t value);
-/// `extern "C" __global__ ... name`. Asks for 512 threads a multiprocessor, so that a thread may
-/// have 128 registers: without a wish the compiler spills some to save others.
-std::string entry_head(const std::string& name, int64_t threads);
+/// Threads that a multiprocessor is to hold, so that a thread may have 128 registers: without a
+/// wish the compiler spills some to save others.
+inline constexpr int64_t kThreadsAtOnce = 512;
+/// `extern "C" __global__ ... name`.
+std::string entry_head(const std::string& name, int64_t threads,
+                       int64_t threads_at_once = kThreadsAtOnce);
 
 class RegionText {
  public:
@@ -129,11 +132,13 @@ class RegionText {
     std::string name;
     int64_t threads = 0;
     std::string body;
+    int64_t threads_at_once = kThreadsAtOnce;
   };
   /// The finished kernel: device functions and the entries. `workspace`: they take one.
   std::string finish(std::span<const Entry> entries, bool workspace = false);
   /// The same where one entry is being written.
-  std::string finish(const std::string& entry, int64_t threads, bool workspace = false);
+  std::string finish(const std::string& entry, int64_t threads, bool workspace = false,
+                     int64_t threads_at_once = kThreadsAtOnce);
 
  private:
   using Key = std::pair<const ir::ValueDef*, TextCoordinates>;

@@ -347,10 +347,9 @@ RegionText::Text RegionText::random_groups(const ir::Op& op, Level level,
 
 // --- the kernel
 
-std::string entry_head(const std::string& name, int64_t threads) {
-  constexpr int64_t kThreadsAtOnce = 512;
+std::string entry_head(const std::string& name, int64_t threads, int64_t threads_at_once) {
   return fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}", threads,
-                     std::max<int64_t>(1, kThreadsAtOnce / threads), name);
+                     std::max<int64_t>(1, threads_at_once / threads), name);
 }
 
 bool RegionText::may_write_in_place() const {
@@ -411,7 +410,7 @@ std::string RegionText::finish(std::span<const Entry> entries, bool workspace) {
   }
   for (const Entry& entry : entries) {
     if (&entry != entries.data()) out.line("");
-    out.line(entry_head(entry.name, entry.threads) + "(");
+    out.line(entry_head(entry.name, entry.threads, entry.threads_at_once) + "(");
     for (size_t i = 0; i < parameters.size(); ++i)
       out.line(fmt::format("    {} {}{}", parameters[i].type, parameters[i].name,
                            i + 1 < parameters.size() ? "," : ") {"));
@@ -421,8 +420,9 @@ std::string RegionText::finish(std::span<const Entry> entries, bool workspace) {
   return out.text();
 }
 
-std::string RegionText::finish(const std::string& entry, int64_t threads, bool workspace) {
-  const Entry only{entry, threads, take_body()};
+std::string RegionText::finish(const std::string& entry, int64_t threads, bool workspace,
+                               int64_t threads_at_once) {
+  const Entry only{entry, threads, take_body(), threads_at_once};
   return finish(std::span(&only, 1), workspace);
 }
 

@@ -17,14 +17,16 @@ constexpr uint64_t kCapacity = uint64_t{1} << 30;
 }  // namespace
 
 DeviceProgram::DeviceProgram(std::vector<std::unique_ptr<ir::Module>> modules,
-                             const std::string& arch)
+                             const std::string& arch,
+                             const std::function<std::string(const std::string& program)>& edit)
     : modules_(std::move(modules)), memory_(kCapacity) {
   const ir::Target target = ir::target_by_name(arch);
   for (size_t i = 0; i < modules_.size(); ++i)
     sources_.push_back(codegen::emit_cuda_kernel(*kernels_of(*modules_[i]).at(0), target,
                                                  "k" + std::to_string(i)));
   // A virtual architecture: the same PTX without the assembler's time.
-  ptx_ = codegen::compile_cuda(codegen::cuda_program(sources_),
+  const std::string program = codegen::cuda_program(sources_);
+  ptx_ = codegen::compile_cuda(edit ? edit(program) : program,
                                "compute_" + std::to_string(target.compute_capability))
              .ptx;
   loaded_ = std::make_unique<ptx::Module>(ptx_, memory_);

@@ -6,6 +6,7 @@
 #include <mezzo/codegen/cuda/emit_kernel.h>
 #include <mezzo/ir/interpreter.h>
 
+#include <functional>
 #include <memory>
 #include <ptx/interpreter.h>
 #include <span>
@@ -17,8 +18,10 @@ namespace mezzo::test {
 /// Kernels of one NVRTC program, which holds at most kMaxKernelsPerProgram.
 class DeviceProgram {
  public:
-  /// Compiles the kernels of modules made by `alone` for an architecture, `sm_90`.
-  DeviceProgram(std::vector<std::unique_ptr<ir::Module>> modules, const std::string& arch);
+  /// Compiles the kernels of modules made by `alone` for an architecture, `sm_90`. `edit`: what is
+  /// compiled instead of the program.
+  DeviceProgram(std::vector<std::unique_ptr<ir::Module>> modules, const std::string& arch,
+                const std::function<std::string(const std::string& program)>& edit = {});
 
   size_t size() const { return modules_.size(); }
   const ir::Module& module(size_t kernel) const { return *modules_[kernel]; }

@@ -61,13 +61,13 @@ constexpr const char* kTail = R"(module @m attributes {stage = "primitive"} {
 )";
 
 constexpr const char* kSoftmax = R"(module @m attributes {stage = "primitive"} {
-  func @main(%x: tensor<32x1000xf32>) -> tensor<32x1000xf32> {
-    %0 = max %x {axes = [1], keepdims = true} : tensor<32x1000xf32> -> tensor<32x1xf32>
-    %1 = sub %x, %0 : (tensor<32x1000xf32>, tensor<32x1xf32>) -> tensor<32x1000xf32>
-    %2 = exp %1 : tensor<32x1000xf32>
-    %3 = sum %2 {axes = [1], keepdims = true} : tensor<32x1000xf32> -> tensor<32x1xf32>
-    %4 = div %2, %3 : (tensor<32x1000xf32>, tensor<32x1xf32>) -> tensor<32x1000xf32>
-    return %4 : tensor<32x1000xf32>
+  func @main(%x: tensor<32x500xf32>) -> tensor<32x500xf32> {
+    %0 = max %x {axes = [1], keepdims = true} : tensor<32x500xf32> -> tensor<32x1xf32>
+    %1 = sub %x, %0 : (tensor<32x500xf32>, tensor<32x1xf32>) -> tensor<32x500xf32>
+    %2 = exp %1 : tensor<32x500xf32>
+    %3 = sum %2 {axes = [1], keepdims = true} : tensor<32x500xf32> -> tensor<32x1xf32>
+    %4 = div %2, %3 : (tensor<32x500xf32>, tensor<32x1xf32>) -> tensor<32x500xf32>
+    return %4 : tensor<32x500xf32>
   }
 }
 )";

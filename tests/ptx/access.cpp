@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of accesses. The usual case, all lanes inside one allocation, costs one pass over the
 // addresses; lanes are looked at one by one only to name the one that is wrong.
-#include "access.h"
+#include <ptx/access.h>
 
 #include <fmt/format.h>
 

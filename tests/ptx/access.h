@@ -2,9 +2,8 @@
 // Every access of a warp to memory goes through here: addresses of the lanes, checks, counters.
 #pragma once
 
-#include "warp.h"
-
 #include <cstring>
+#include <ptx/warp.h>
 
 namespace mezzo::ptx::detail {
 

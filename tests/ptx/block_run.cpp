@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A block: its warps one after another, and the barriers between them.
-#include "warp.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <ptx/warp.h>
 
 namespace mezzo::ptx::detail {
 

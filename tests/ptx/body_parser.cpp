@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statements of a body. Names live in the braces that declare them, so the blocks of inline
 // assembly may use a name again with another width. Registers are made when they are first used.
-#include "body_parser.h"
-
-#include "decoder.h"
+#include <ptx/body_parser.h>
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <deque>
+#include <ptx/decoder.h>
 
 namespace mezzo::ptx::detail {
 
@@ -30,7 +29,11 @@ class BodyParser {
  public:
   BodyParser(TokenReader& in, const std::vector<Token>& tokens, const SourceText& source,
              const ModuleNames& names, KernelData& kernel)
-      : in_(in), tokens_(tokens), source_(source), names_(names), kernel_(kernel),
+      : in_(in),
+        tokens_(tokens),
+        source_(source),
+        names_(names),
+        kernel_(kernel),
         builder_(kernel, source) {}
 
   void run(const std::vector<Declaration>& parameters) {
@@ -95,8 +98,8 @@ class BodyParser {
         if (!shared_at_.count(position)) place(position, declaration);
       } else if (const auto variable = names_.shared.find(token.text);
                  variable != names_.shared.end()) {
-        const size_t key = tokens_.size() + static_cast<size_t>(std::distance(
-                                                names_.shared.begin(), variable));
+        const size_t key =
+            tokens_.size() + static_cast<size_t>(std::distance(names_.shared.begin(), variable));
         if (!shared_at_.count(key)) place(key, variable->second);
       } else if (const auto function = names_.functions.find(token.text);
                  function != names_.functions.end() && function->second.body &&
@@ -157,8 +160,7 @@ class BodyParser {
       result.kind = Operand::Kind::Special;
       return result;
     }
-    if (name[0] == '%')
-      in_.error(token.line, fmt::format("the register '{}' is not known", name));
+    if (name[0] == '%') in_.error(token.line, fmt::format("the register '{}' is not known", name));
     if (const auto found = names_.variables.find(name); found != names_.variables.end())
       return found->second;
     if (const auto found = names_.shared.find(name); found != names_.shared.end()) {
@@ -280,10 +282,9 @@ class BodyParser {
     } else if (token.text == ".local" || token.text == ".param") {
       const Declaration declaration = in_.declaration();
       in_.expect(";");
-      scope.names[declaration.name] =
-          symbol(declaration.name, token.text == ".param" ? Space::Call : Space::Local,
-                 builder_.add_local(static_cast<uint32_t>(declaration.bytes),
-                                    declaration.alignment));
+      scope.names[declaration.name] = symbol(
+          declaration.name, token.text == ".param" ? Space::Call : Space::Local,
+          builder_.add_local(static_cast<uint32_t>(declaration.bytes), declaration.alignment));
     } else {
       in_.error(token.line, fmt::format("the directive '{}' is not known here", token.text));
     }

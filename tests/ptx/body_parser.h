@@ -2,7 +2,7 @@
 // Bodies of kernels: scopes, registers, labels, calls.
 #pragma once
 
-#include "parser.h"
+#include <ptx/parser.h>
 
 namespace mezzo::ptx::detail {
 

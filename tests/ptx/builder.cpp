@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registers and constants of a kernel. Offset 0 is a predicate that is always true.
-#include "builder.h"
+#include <ptx/builder.h>
 
 #include <algorithm>
 #include <bit>

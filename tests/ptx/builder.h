@@ -2,11 +2,10 @@
 // Grows the executable form of one kernel: registers, constants, instructions.
 #pragma once
 
-#include "lexer.h"
-#include "statement.h"
-#include "types.h"
-
 #include <map>
+#include <ptx/lexer.h>
+#include <ptx/statement.h>
+#include <ptx/types.h>
 
 namespace mezzo::ptx::detail {
 

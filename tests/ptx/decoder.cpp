@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of opcodes, and what the functions of all groups need.
-#include "decoder.h"
-
-#include "half.h"
+#include <ptx/decoder.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <ptx/half.h>
 #include <unordered_map>
 
 namespace mezzo::ptx::detail {

@@ -4,10 +4,9 @@
 // the text says is passed over.
 #pragma once
 
-#include "builder.h"
-
 #include <initializer_list>
 #include <optional>
+#include <ptx/builder.h>
 #include <span>
 
 namespace mezzo::ptx::detail {

@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults and their texts.
-#include "warp.h"
-
 #include <fmt/format.h>
 
+#include <ptx/warp.h>
 #include <utility>
 
 namespace mezzo::ptx {
 
 const char* to_string(FaultKind kind) {
   switch (kind) {
-    case FaultKind::OutOfBounds: return "out of bounds";
-    case FaultKind::Misaligned: return "misaligned";
-    case FaultKind::SharedRace: return "race in shared memory";
-    case FaultKind::GlobalRace: return "race between blocks";
-    case FaultKind::DivergedBarrier: return "diverged barrier";
-    case FaultKind::Uninitialized: return "uninitialized";
-    case FaultKind::LaunchLimits: return "launch limits";
-    case FaultKind::Trap: return "trap";
-    case FaultKind::Stuck: return "stuck";
+    case FaultKind::OutOfBounds:
+      return "out of bounds";
+    case FaultKind::Misaligned:
+      return "misaligned";
+    case FaultKind::SharedRace:
+      return "race in shared memory";
+    case FaultKind::GlobalRace:
+      return "race between blocks";
+    case FaultKind::DivergedBarrier:
+      return "diverged barrier";
+    case FaultKind::Uninitialized:
+      return "uninitialized";
+    case FaultKind::LaunchLimits:
+      return "launch limits";
+    case FaultKind::Trap:
+      return "trap";
+    case FaultKind::Stuck:
+      return "stuck";
   }
   return "fault";
 }
@@ -41,10 +49,10 @@ void fail(const Warp& warp, const Instruction& instruction, FaultKind kind, int 
                       thread / size.x / size.y);
   }
   const std::string at = source.location.empty() ? "" : fmt::format(" ({})", source.location);
-  throw Fault(kind, source.line,
-              fmt::format("kernel '{}', ptx line {}{} `{}`, block ({},{},{}), {}: {}", kernel.name,
-                          source.line, at, source.text, block.id.x, block.id.y, block.id.z, who,
-                          what));
+  throw Fault(
+      kind, source.line,
+      fmt::format("kernel '{}', ptx line {}{} `{}`, block ({},{},{}), {}: {}", kernel.name,
+                  source.line, at, source.text, block.id.x, block.id.y, block.id.z, who, what));
 }
 
 }  // namespace detail

@@ -2,7 +2,7 @@
 // The f16, bf16 and packed forms of opcodes that exist for other types too.
 #pragma once
 
-#include "decoder.h"
+#include <ptx/decoder.h>
 
 namespace mezzo::ptx::detail {
 

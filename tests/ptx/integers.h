@@ -3,9 +3,8 @@
 // floats too.
 #pragma once
 
-#include "decoder.h"
-
 #include <cstdint>
+#include <ptx/decoder.h>
 
 namespace mezzo::ptx::detail {
 
@@ -15,44 +14,72 @@ __extension__ using Unsigned128 = unsigned __int128;
 
 template <class T>
 struct DoubleOf;
-template <> struct DoubleOf<int16_t> { using Type = int32_t; };
-template <> struct DoubleOf<uint16_t> { using Type = uint32_t; };
-template <> struct DoubleOf<int32_t> { using Type = int64_t; };
-template <> struct DoubleOf<uint32_t> { using Type = uint64_t; };
-template <> struct DoubleOf<int64_t> { using Type = Signed128; };
-template <> struct DoubleOf<uint64_t> { using Type = Unsigned128; };
+template <>
+struct DoubleOf<int16_t> {
+  using Type = int32_t;
+};
+template <>
+struct DoubleOf<uint16_t> {
+  using Type = uint32_t;
+};
+template <>
+struct DoubleOf<int32_t> {
+  using Type = int64_t;
+};
+template <>
+struct DoubleOf<uint32_t> {
+  using Type = uint64_t;
+};
+template <>
+struct DoubleOf<int64_t> {
+  using Type = Signed128;
+};
+template <>
+struct DoubleOf<uint64_t> {
+  using Type = Unsigned128;
+};
 /// The integer of twice the bits.
 template <class T>
 using Double = typename DoubleOf<T>::Type;
 
-/// `f(T{})` for the host's type of a 16-, 32- or 64-bit integer; nothing for other types. Bits count
-/// as unsigned.
+/// `f(T{})` for the host's type of a 16-, 32- or 64-bit integer; nothing for other types. Bits
+/// count as unsigned.
 template <class F>
 Execute pick_integer(Type type, F&& f) {
   if (type.is_float() || type.kind == Kind::Predicate) return nullptr;
   switch (type.bytes) {
-    case 2: return type.is_signed() ? f(int16_t{}) : f(uint16_t{});
-    case 4: return type.is_signed() ? f(int32_t{}) : f(uint32_t{});
-    case 8: return type.is_signed() ? f(int64_t{}) : f(uint64_t{});
-    default: return nullptr;
+    case 2:
+      return type.is_signed() ? f(int16_t{}) : f(uint16_t{});
+    case 4:
+      return type.is_signed() ? f(int32_t{}) : f(uint32_t{});
+    case 8:
+      return type.is_signed() ? f(int64_t{}) : f(uint64_t{});
+    default:
+      return nullptr;
   }
 }
 template <class F>
 Execute pick_wide_integer(Type type, F&& f) {
   if (type.is_float() || type.kind == Kind::Predicate) return nullptr;
   switch (type.bytes) {
-    case 4: return type.is_signed() ? f(int32_t{}) : f(uint32_t{});
-    case 8: return type.is_signed() ? f(int64_t{}) : f(uint64_t{});
-    default: return nullptr;
+    case 4:
+      return type.is_signed() ? f(int32_t{}) : f(uint32_t{});
+    case 8:
+      return type.is_signed() ? f(int64_t{}) : f(uint64_t{});
+    default:
+      return nullptr;
   }
 }
 template <class F>
 Execute pick_narrow_integer(Type type, F&& f) {
   if (type.is_float() || type.kind == Kind::Predicate) return nullptr;
   switch (type.bytes) {
-    case 2: return type.is_signed() ? f(int16_t{}) : f(uint16_t{});
-    case 4: return type.is_signed() ? f(int32_t{}) : f(uint32_t{});
-    default: return nullptr;
+    case 2:
+      return type.is_signed() ? f(int16_t{}) : f(uint16_t{});
+    case 4:
+      return type.is_signed() ? f(int32_t{}) : f(uint32_t{});
+    default:
+      return nullptr;
   }
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What users of the interpreter see: modules, kernels, launches.
-#include "interpreter.h"
-
-#include "launch.h"
-#include "parser.h"
+#include <ptx/interpreter.h>
 
 #include <fmt/format.h>
+
+#include <ptx/launch.h>
+#include <ptx/parser.h>
 
 namespace mezzo::ptx {
 

@@ -6,12 +6,11 @@
 // (both are computed more exactly than hardware does), the memory model between blocks, speed.
 #pragma once
 
-#include <ptx/memory.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <ptx/memory.h>
 #include <span>
 #include <stdexcept>
 #include <string>

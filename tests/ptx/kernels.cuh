@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA kernels for the interpreter's tests, with faults that macros put in. Compiled by NVRTC at run
-// time, so there is no #include.
+// CUDA kernels for the interpreter's tests, with faults that macros put in. NVRTC compiles them at
+// run time, so there is no #include.
 typedef unsigned short u16;
 typedef unsigned int u32;
 
@@ -96,6 +96,18 @@ __device__ inline void wait(bool last) {
 #endif
 }
 
+__device__ inline void load_left(u32 (&to)[4], const u16* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(shared_address(row)));
+}
+
+__device__ inline void load_right(u32 (&first)[2], u32 (&second)[2], const u16* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(first[0]), "=r"(first[1]), "=r"(second[0]), "=r"(second[1])
+               : "r"(shared_address(row)));
+}
+
 __device__ inline void product(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(
@@ -105,11 +117,13 @@ __device__ inline void product(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
   asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+      "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(b0));
   asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+      "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[2]), "r"(a[3]), "r"(b1));
 #endif
@@ -123,15 +137,19 @@ struct Stage {
 __device__ inline void fill(Stage& stage, const u16* a, const u16* b, int n, int k, int step) {
   const int t = threadIdx.x;
   for (int i = t; i < 256; i += 128)
-    copy16(&stage.a[i / 4][i % 4 * 8], a + (long long)(blockIdx.y * 64 + i / 4) * k + step * 32 + i % 4 * 8);
+    copy16(&stage.a[i / 4][i % 4 * 8],
+           a + (long long)(blockIdx.y * 64 + i / 4) * k + step * 32 + i % 4 * 8);
   for (int i = t; i < 256; i += 128)
-    copy16(&stage.b[i / 8][i % 8 * 8], b + (long long)(step * 32 + i / 8) * n + blockIdx.x * 64 + i % 8 * 8);
+    copy16(&stage.b[i / 8][i % 8 * 8],
+           b + (long long)(step * 32 + i / 8) * n + blockIdx.x * 64 + i % 8 * 8);
   commit();
 }
 
-extern "C" __global__ void __launch_bounds__(128) gemm(const u16* a, const u16* b, float* c, int n, int k) {
+extern "C" __global__ void __launch_bounds__(128) gemm(const u16* a, const u16* b,
+                                                                  float* c, int n, int k) {
   __shared__ __align__(16) Stage stages[2];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp / 2 * 32, column = warp % 2 * 32;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int row = warp / 2 * 32, column = warp % 2 * 32;
 #ifdef NO_ZERO
   volatile __shared__ float start;
   float sums[2][4][4];
@@ -150,15 +168,13 @@ extern "C" __global__ void __launch_bounds__(128) gemm(const u16* a, const u16* 
     for (int deep = 0; deep < 32; deep += 16) {
       u32 left[2][4], right[4][2];
       for (int i = 0; i < 2; ++i)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(left[i][0]), "=r"(left[i][1]), "=r"(left[i][2]), "=r"(left[i][3])
-                     : "r"(shared_address(&stage.a[row + 16 * i + lane % 16][deep + lane / 16 * 8])));
+        load_left(left[i], &stage.a[row + 16 * i + lane % 16][deep + lane / 16 * 8]);
       for (int j = 0; j < 4; j += 2)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(right[j][0]), "=r"(right[j][1]), "=r"(right[j + 1][0]), "=r"(right[j + 1][1])
-                     : "r"(shared_address(&stage.b[deep + lane % 16][column + 8 * j + lane / 16 * 8])));
+        load_right(right[j], right[j + 1],
+                   &stage.b[deep + lane % 16][column + 8 * j + lane / 16 * 8]);
       for (int i = 0; i < 2; ++i)
-        for (int j = 0; j < 4; ++j) product(sums[i][j], left[i], right[j][0], right[j][1 - SWAPPED]);
+        for (int j = 0; j < 4; ++j)
+          product(sums[i][j], left[i], right[j][0], right[j][1 - SWAPPED]);
     }
 #ifndef NO_STAGE_BARRIER
     __syncthreads();

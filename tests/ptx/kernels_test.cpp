@@ -194,9 +194,6 @@ TEST_CASE("accesses of a matrix product against the ideal, and the interpreter's
     const Run counted = run_gemm(module, memory, 128, 128, 128, options);
     LineCounters all;
     for (const LineCounters& line : counted.counters.lines) {
-      if (line.sectors != line.ideal_sectors)
-        fmt::print("DBG {} {} {} {}\n", line.text, line.executions, line.sectors,
-                   line.ideal_sectors);
       all.sectors += line.sectors;
       all.ideal_sectors += line.ideal_sectors;
       // Stores of two floats are split by the compiler for older architectures.

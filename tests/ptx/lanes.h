@@ -3,11 +3,10 @@
 // `apply`, so that each loop is compiled for one function and one type, and vectorises.
 #pragma once
 
-#include "half.h"
-#include "warp.h"
-
 #include <bit>
 #include <cfenv>
+#include <ptx/half.h>
+#include <ptx/warp.h>
 #include <utility>
 
 namespace mezzo::ptx::detail {
@@ -17,8 +16,8 @@ template <class F, class D, class... A>
 void apply_lanes(Warp& warp, const Instruction& instruction, Mask mask) {
   [&]<size_t... I>(std::index_sequence<I...>) {
     D* const to = warp.lanes<D>(instruction.op[0]);
-    const auto from = std::make_tuple(
-        static_cast<const A*>(warp.lanes<A>(instruction.op[I + 1]))...);
+    const auto from =
+        std::make_tuple(static_cast<const A*>(warp.lanes<A>(instruction.op[I + 1]))...);
     // Registers are either the same or do not overlap, so lanes never depend on each other.
     if (mask == kAllLanes) {
 #pragma GCC ivdep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launch: limits, the order of the blocks, host threads, counters.
-#include "launch.h"
+#include <ptx/launch.h>
 
 #include <fmt/format.h>
 
@@ -15,22 +15,27 @@ namespace mezzo::ptx::detail {
 
 namespace {
 
-constexpr uint64_t kSlice = uint64_t{1} << 20;      // so that warps that spin let others run
-constexpr uint64_t kShortSlice = 256;               // of round-robin
-constexpr size_t kResidentBlocks = 256;             // of round-robin
+constexpr uint64_t kSlice = uint64_t{1} << 20;  // so that warps that spin let others run
+constexpr uint64_t kShortSlice = 256;           // of round-robin
+constexpr size_t kResidentBlocks = 256;         // of round-robin
 
 /// The most shared memory of a block by architecture, bytes.
 uint32_t shared_limit(int target) {
   switch (target) {
-    case 70: return 96 << 10;
-    case 75: return 64 << 10;
+    case 70:
+      return 96 << 10;
+    case 75:
+      return 64 << 10;
     case 80:
-    case 87: return 163 << 10;
+    case 87:
+      return 163 << 10;
     case 86:
     case 89:
     case 120:
-    case 121: return 99 << 10;
-    default: return 227 << 10;
+    case 121:
+      return 99 << 10;
+    default:
+      return 227 << 10;
   }
 }
 
@@ -141,7 +146,7 @@ void work(Launch& launch, Progress& progress, const std::vector<uint32_t>& place
   while (!progress.stop) {
     const uint32_t place = progress.next++;
     if (place >= blocks) break;
-    const uint32_t linear = !places.empty() ? places[place]
+    const uint32_t linear = !places.empty()                                ? places[place]
                             : launch.options.order == BlockOrder::Reversed ? blocks - 1 - place
                                                                            : place;
     try {

@@ -2,7 +2,7 @@
 // Runs all blocks of a launch.
 #pragma once
 
-#include "warp.h"
+#include <ptx/warp.h>
 
 namespace mezzo::ptx::detail {
 

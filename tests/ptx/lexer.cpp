@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words of PTX. Comments vanish here; line directives end with their line and are cut by the
 // parser, which sees the lines of the tokens.
-#include "lexer.h"
+#include <ptx/lexer.h>
 
 #include <fmt/format.h>
 
@@ -13,7 +13,8 @@ namespace mezzo::ptx::detail {
 namespace {
 
 bool begins_word(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' ||
+         c == '.';
 }
 
 bool in_word(char c) { return begins_word(c) || std::isdigit(static_cast<unsigned char>(c)); }
@@ -99,7 +100,9 @@ SourceText::SourceText(std::string_view text) {
 std::string SourceText::line(int line) const {
   if (line < 1 || line > static_cast<int>(lines_.size())) return {};
   std::string_view text = lines_[line - 1];
-  const auto blank = [](char c) { return std::isspace(static_cast<unsigned char>(c)) || c == '\0'; };
+  const auto blank = [](char c) {
+    return std::isspace(static_cast<unsigned char>(c)) || c == '\0';
+  };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && blank(text.back())) text.remove_suffix(1);
   std::string result(text);

@@ -2,8 +2,7 @@
 // Splits PTX text into words, numbers, strings and punctuation, each with its line.
 #pragma once
 
-#include "interpreter.h"
-
+#include <ptx/interpreter.h>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Address operands and address spaces.
-#include "memory_operand.h"
+#include <ptx/memory_operand.h>
 
 namespace mezzo::ptx::detail {
 

@@ -2,8 +2,8 @@
 // What loads, stores and atomics have in common: the space, the order, the address operand.
 #pragma once
 
-#include "access.h"
-#include "decoder.h"
+#include <ptx/access.h>
+#include <ptx/decoder.h>
 
 namespace mezzo::ptx::detail {
 

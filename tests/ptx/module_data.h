@@ -3,13 +3,12 @@
 // register file of a warp. Constants and special registers are places too, filled beforehand.
 #pragma once
 
-#include "interpreter.h"
-
 #include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
+#include <ptx/interpreter.h>
 #include <string>
 #include <vector>
 

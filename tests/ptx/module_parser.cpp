@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declarations of a module: kernels, functions, variables with what they hold at the start.
-#include "body_parser.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <ptx/body_parser.h>
 
 namespace mezzo::ptx::detail {
 

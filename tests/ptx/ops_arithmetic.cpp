@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opcodes that exist for integers and floats, and f32 and f64 arithmetic with exact results:
 // everything here is rounded once, in the direction that the instruction names.
-#include "halves.h"
-#include "integers.h"
-#include "lanes.h"
-
 #include <algorithm>
 #include <cmath>
+#include <ptx/halves.h>
+#include <ptx/integers.h>
+#include <ptx/lanes.h>
 
 namespace mezzo::ptx::detail {
 

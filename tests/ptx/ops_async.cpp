@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // cp.async. A copy lands as late as it may: when a wait of its thread needs it. Until then its
 // target is poisoned, and whoever touches it is told so.
-#include "memory_operand.h"
-
 #include <fmt/format.h>
 
 #include <cstring>
+#include <ptx/memory_operand.h>
 
 namespace mezzo::ptx::detail {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // atom and red. Each lane's operation is atomic on the host, so blocks on several host threads may
 // meet; lanes of a warp go one after another, ascending.
-#include "half.h"
-#include "lanes.h"
-#include "memory_operand.h"
-
 #include <cstring>
+#include <ptx/half.h>
+#include <ptx/lanes.h>
+#include <ptx/memory_operand.h>
 
 namespace mezzo::ptx::detail {
 
@@ -92,9 +91,18 @@ struct AddPair {
 
 template <size_t kBytes>
 struct BitsOf;
-template <> struct BitsOf<2> { using Type = uint16_t; };
-template <> struct BitsOf<4> { using Type = uint32_t; };
-template <> struct BitsOf<8> { using Type = uint64_t; };
+template <>
+struct BitsOf<2> {
+  using Type = uint16_t;
+};
+template <>
+struct BitsOf<4> {
+  using Type = uint32_t;
+};
+template <>
+struct BitsOf<8> {
+  using Type = uint64_t;
+};
 
 /// Replaces what is at `place` and returns what was there.
 template <class F, class T>
@@ -147,9 +155,7 @@ constexpr Execute atomic = atomic_lanes<T, F, F>;
 template <class F>
 Execute pick_bits(Type type) {
   if (type.is_float()) return nullptr;
-  return type.bytes == 4   ? atomic<uint32_t, F>
-         : type.bytes == 8 ? atomic<uint64_t, F>
-                           : nullptr;
+  return type.bytes == 4 ? atomic<uint32_t, F> : type.bytes == 8 ? atomic<uint64_t, F> : nullptr;
 }
 
 template <class F>
@@ -174,24 +180,35 @@ enum Operation { kAdd, kMin, kMax, kAnd, kOr, kXor, kExchange, kCas, kInc, kDec 
 
 Execute pick(int operation, Type type) {
   switch (operation) {
-    case kAdd: return pick_add(type);
-    case kMin: return pick_ordered<Min>(type);
-    case kMax: return pick_ordered<Max>(type);
-    case kAnd: return pick_bits<And>(type);
-    case kOr: return pick_bits<Or>(type);
-    case kXor: return pick_bits<Xor>(type);
-    case kExchange: return pick_bits<Exchange>(type);
-    case kCas: return type == kB16 ? atomic<uint16_t, CompareAndSwap> : pick_bits<CompareAndSwap>(type);
-    case kInc: return type == kU32 ? atomic<uint32_t, Increment> : nullptr;
-    case kDec: return type == kU32 ? atomic<uint32_t, Decrement> : nullptr;
-    default: return nullptr;
+    case kAdd:
+      return pick_add(type);
+    case kMin:
+      return pick_ordered<Min>(type);
+    case kMax:
+      return pick_ordered<Max>(type);
+    case kAnd:
+      return pick_bits<And>(type);
+    case kOr:
+      return pick_bits<Or>(type);
+    case kXor:
+      return pick_bits<Xor>(type);
+    case kExchange:
+      return pick_bits<Exchange>(type);
+    case kCas:
+      return type == kB16 ? atomic<uint16_t, CompareAndSwap> : pick_bits<CompareAndSwap>(type);
+    case kInc:
+      return type == kU32 ? atomic<uint32_t, Increment> : nullptr;
+    case kDec:
+      return type == kU32 ? atomic<uint32_t, Decrement> : nullptr;
+    default:
+      return nullptr;
   }
 }
 
 template <bool kResult>
 void decode_atomic(Decoder& d) {
-  const int operation = d.take_one_of(
-      {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});
+  const int operation =
+      d.take_one_of({"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});
   d.take("noftz");
   MemoryMode mode = take_memory_mode(d);
   const Type type = d.take_type();

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logic, shifts and what looks at or moves single bits and bytes.
-#include "integers.h"
-#include "lanes.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ptx/integers.h>
+#include <ptx/lanes.h>
 
 namespace mezzo::ptx::detail {
 
@@ -157,12 +156,24 @@ struct PermuteAs {
     uint32_t s[4] = {};
     for (uint32_t i = 0; i < 4; ++i) {
       switch (kMode) {
-        case kForward4: s[i] = n + i; break;
-        case kBackward4: s[i] = (n - i) & 7; break;
-        case kReplicate8: s[i] = n; break;
-        case kEdgeLeft: s[i] = std::max(i, n); break;
-        case kEdgeRight: s[i] = std::min(i, n); break;
-        case kReplicate16: s[i] = 2 * (n & 1) + (i & 1); break;
+        case kForward4:
+          s[i] = n + i;
+          break;
+        case kBackward4:
+          s[i] = (n - i) & 7;
+          break;
+        case kReplicate8:
+          s[i] = n;
+          break;
+        case kEdgeLeft:
+          s[i] = std::max(i, n);
+          break;
+        case kEdgeRight:
+          s[i] = std::min(i, n);
+          break;
+        case kReplicate16:
+          s[i] = 2 * (n & 1) + (i & 1);
+          break;
       }
     }
     return Permute::pick(a, b, s, false);
@@ -238,9 +249,10 @@ void decode_funnel(Decoder& d) {
   d.finish();
   for (int i = 1; i <= 3; ++i) d.instruction.op[i] = d.input(i, kB32);
   d.instruction.op[0] = d.output(0, 4);
-  d.emit(left ? (wrap ? ternary<Funnel<true, true>, uint32_t> : ternary<Funnel<true, false>, uint32_t>)
-              : (wrap ? ternary<Funnel<false, true>, uint32_t>
-                      : ternary<Funnel<false, false>, uint32_t>));
+  d.emit(
+      left ? (wrap ? ternary<Funnel<true, true>, uint32_t> : ternary<Funnel<true, false>, uint32_t>)
+           : (wrap ? ternary<Funnel<false, true>, uint32_t>
+                   : ternary<Funnel<false, false>, uint32_t>));
 }
 
 void decode_bfe(Decoder& d) {

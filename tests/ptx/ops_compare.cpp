@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparisons and selections: setp, set, selp, slct.
-#include "halves.h"
-#include "integers.h"
-#include "lanes.h"
+#include <ptx/halves.h>
+#include <ptx/integers.h>
+#include <ptx/lanes.h>
 
 namespace mezzo::ptx::detail {
 
@@ -18,20 +18,48 @@ Mask compare(const T* a, const T* b) {
     const T x = a[lane], y = b[lane];
     bool is = false;
     switch (kComparison) {
-      case kEq: is = x == y; break;
-      case kNe: is = (x < y) | (x > y); break;
-      case kLt: is = x < y; break;
-      case kLe: is = x <= y; break;
-      case kGt: is = x > y; break;
-      case kGe: is = x >= y; break;
-      case kEqu: is = !((x < y) | (x > y)); break;
-      case kNeu: is = !(x == y); break;
-      case kLtu: is = !(x >= y); break;
-      case kLeu: is = !(x > y); break;
-      case kGtu: is = !(x <= y); break;
-      case kGeu: is = !(x < y); break;
-      case kNum: is = (x == x) & (y == y); break;
-      case kNan: is = (x != x) | (y != y); break;
+      case kEq:
+        is = x == y;
+        break;
+      case kNe:
+        is = (x < y) | (x > y);
+        break;
+      case kLt:
+        is = x < y;
+        break;
+      case kLe:
+        is = x <= y;
+        break;
+      case kGt:
+        is = x > y;
+        break;
+      case kGe:
+        is = x >= y;
+        break;
+      case kEqu:
+        is = !((x < y) | (x > y));
+        break;
+      case kNeu:
+        is = !(x == y);
+        break;
+      case kLtu:
+        is = !(x >= y);
+        break;
+      case kLeu:
+        is = !(x > y);
+        break;
+      case kGtu:
+        is = !(x <= y);
+        break;
+      case kGeu:
+        is = !(x < y);
+        break;
+      case kNum:
+        is = (x == x) & (y == y);
+        break;
+      case kNan:
+        is = (x != x) | (y != y);
+        break;
     }
     result[lane] = is ? 1u : 0u;
   }
@@ -73,8 +101,8 @@ void compare_parts(Warp& warp, const Instruction& instruction, Mask (&result)[2]
     }
     result[0] = compare<kComparison>(a, b);
   } else {
-    result[0] = compare<kComparison>(warp.lanes<T>(instruction.op[1]),
-                                     warp.lanes<T>(instruction.op[2]));
+    result[0] =
+        compare<kComparison>(warp.lanes<T>(instruction.op[1]), warp.lanes<T>(instruction.op[2]));
   }
 }
 
@@ -92,9 +120,9 @@ void setp_lanes(Warp& warp, const Instruction& instruction, Mask mask) {
   compare_parts<kComparison, T, kParts, kFtz>(warp, instruction, result);
   // The second predicate is the opposite, or of a pair the upper half.
   const Mask first = combine(warp, instruction, result[0], false);
-  const Mask second =
-      kParts == 2 ? combine(warp, instruction, result[1], false)
-                  : (instruction.target ? combine(warp, instruction, result[0], true) : 0);
+  const Mask second = kParts == 2
+                          ? combine(warp, instruction, result[1], false)
+                          : (instruction.target ? combine(warp, instruction, result[0], true) : 0);
   warp.set_predicate(instruction.op[0], mask, first);
   if (instruction.target) warp.set_predicate(instruction.target, mask, second);
 }
@@ -122,9 +150,8 @@ void set_lanes(Warp& warp, const Instruction& instruction, Mask mask) {
 
 template <bool kSet, class T, int kParts, bool kFtz, int... kComparisons>
 Execute pick_comparison(int comparison, std::integer_sequence<int, kComparisons...>) {
-  static constexpr Execute kTable[] = {
-      (kSet ? set_lanes<kComparisons, T, kParts, kFtz>
-            : setp_lanes<kComparisons, T, kParts, kFtz>)...};
+  static constexpr Execute kTable[] = {(kSet ? set_lanes<kComparisons, T, kParts, kFtz>
+                                             : setp_lanes<kComparisons, T, kParts, kFtz>)...};
   return kTable[comparison];
 }
 
@@ -151,9 +178,8 @@ Execute pick_compare(Type type, int comparison, bool ftz) {
 }
 
 int take_comparison(Decoder& d) {
-  const int signed_or_float =
-      d.take_one_of({"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu",
-                     "num", "nan"});
+  const int signed_or_float = d.take_one_of(
+      {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"});
   if (signed_or_float >= 0) return signed_or_float;
   const int unsigned_order = d.take_one_of({"lo", "ls", "hi", "hs"});
   if (unsigned_order < 0) d.error("a comparison expected");

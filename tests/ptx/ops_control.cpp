@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Branches, ends, traps, barriers of a block and fences. What a branch does is with the warp's
 // runner, what a barrier does when all have come is with the block.
-#include "decoder.h"
-#include "warp.h"
-
 #include <fmt/format.h>
+
+#include <ptx/decoder.h>
+#include <ptx/warp.h>
 
 namespace mezzo::ptx::detail {
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // cvt. Registers may be wider than the types. The pairs that kernels are full of have loops of
 // their own, everything else goes lane by lane through 64-bit integers or f64.
-#include "halves.h"
-#include "integers.h"
-#include "lanes.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
 #include <limits>
+#include <ptx/halves.h>
+#include <ptx/integers.h>
+#include <ptx/lanes.h>
 
 namespace mezzo::ptx::detail {
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic on f16, bf16 and pairs of them. A pair's register is 64 halves in a row.
-#include "halves.h"
-#include "lanes.h"
-
 #include <cmath>
+#include <ptx/halves.h>
+#include <ptx/lanes.h>
 
 namespace mezzo::ptx::detail {
 
@@ -156,8 +155,8 @@ void decode_modified(Decoder& d) {
     execute = ftz ? pick_type<Saturate<Flush<F>>, kOperands>(type)
                   : pick_type<Saturate<F>, kOperands>(type);
   else if (relu)
-    execute = ftz ? pick_type<Relu<Flush<F>>, kOperands>(type)
-                  : pick_type<Relu<F>, kOperands>(type);
+    execute =
+        ftz ? pick_type<Relu<Flush<F>>, kOperands>(type) : pick_type<Relu<F>, kOperands>(type);
   else
     execute = ftz ? pick_type<Flush<F>, kOperands>(type) : pick_type<F, kOperands>(type);
   decode_plain<kOperands>(d, execute, type);
@@ -176,9 +175,9 @@ void decode_extreme_half(Decoder& d) {
   const Type type = d.take_type();
   using Quiet = Extreme<kMax, false>;
   using Nan = Extreme<kMax, true>;
-  const Execute execute = nan ? (ftz ? pick_type<Flush<Nan>, 2>(type) : pick_type<Nan, 2>(type))
-                              : (ftz ? pick_type<Flush<Quiet>, 2>(type)
-                                     : pick_type<Quiet, 2>(type));
+  const Execute execute =
+      nan ? (ftz ? pick_type<Flush<Nan>, 2>(type) : pick_type<Nan, 2>(type))
+          : (ftz ? pick_type<Flush<Quiet>, 2>(type) : pick_type<Quiet, 2>(type));
   decode_plain<2>(d, execute, type);
 }
 

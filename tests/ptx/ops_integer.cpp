@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic: sums, products, quotients, carry chains.
-#include "decoder.h"
-#include "integers.h"
-#include "lanes.h"
-
 #include <algorithm>
 #include <limits>
+#include <ptx/decoder.h>
+#include <ptx/integers.h>
+#include <ptx/lanes.h>
 #include <type_traits>
 
 namespace mezzo::ptx::detail {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The approximations of the special function unit. They are computed by the host's library, more
 // exactly than hardware does, so tests need the tolerances of the PTX manual.
-#include "halves.h"
-#include "lanes.h"
-
 #include <cmath>
+#include <ptx/halves.h>
+#include <ptx/lanes.h>
 
 namespace mezzo::ptx::detail {
 

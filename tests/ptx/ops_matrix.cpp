@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensor core instructions: ldmatrix, stmatrix, movmatrix, mma.sync.
-#include "half.h"
-#include "lanes.h"
-#include "memory_operand.h"
-
 #include <fmt/format.h>
 
 #include <cstring>
+#include <ptx/half.h>
+#include <ptx/lanes.h>
+#include <ptx/memory_operand.h>
 
 namespace mezzo::ptx::detail {
 

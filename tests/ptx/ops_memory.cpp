@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ld, st, ldu, prefetch. After the checks an access is a pointer a lane.
-#include "memory_operand.h"
-
 #include <fmt/format.h>
 
 #include <bit>
 #include <cstring>
+#include <ptx/memory_operand.h>
 
 namespace mezzo::ptx::detail {
 

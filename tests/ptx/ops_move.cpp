@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // mov with packing and unpacking, cvta, isspacep, mapping of clocks.
-#include "decoder.h"
-#include "lanes.h"
-
 #include <fmt/format.h>
 
 #include <cstring>
+#include <ptx/decoder.h>
+#include <ptx/lanes.h>
 
 namespace mezzo::ptx::detail {
 
@@ -23,8 +22,7 @@ void move_lanes(Warp& warp, const Instruction& instruction, Mask mask) {
 }
 
 void move_predicate(Warp& warp, const Instruction& instruction, Mask mask) {
-  warp.set_predicate(instruction.op[0], mask,
-                     warp.predicate(instruction.op[1]) ^ instruction.flip);
+  warp.set_predicate(instruction.op[0], mask, warp.predicate(instruction.op[1]) ^ instruction.flip);
 }
 
 void read_clock(Warp& warp, const Instruction& instruction, Mask mask) {
@@ -60,9 +58,7 @@ void pack_lanes(Warp& warp, const Instruction& instruction, Mask mask) {
   }
   const uint32_t whole = part * count;
   std::byte* const to = warp.registers + instruction.op[0];
-  for_lanes(mask, [&](int lane) {
-    std::memcpy(to + lane * whole, result + lane * whole, whole);
-  });
+  for_lanes(mask, [&](int lane) { std::memcpy(to + lane * whole, result + lane * whole, whole); });
 }
 
 struct Move128 {
@@ -71,11 +67,16 @@ struct Move128 {
 
 Execute move_of(uint32_t bytes) {
   switch (bytes) {
-    case 2: return move_lanes<uint16_t>;
-    case 4: return move_lanes<uint32_t>;
-    case 8: return move_lanes<uint64_t>;
-    case 16: return move_lanes<Move128>;
-    default: return nullptr;
+    case 2:
+      return move_lanes<uint16_t>;
+    case 4:
+      return move_lanes<uint32_t>;
+    case 8:
+      return move_lanes<uint64_t>;
+    case 16:
+      return move_lanes<Move128>;
+    default:
+      return nullptr;
   }
 }
 
@@ -128,10 +129,14 @@ void decode_mov(Decoder& d) {
 
 Address window_of(Space space) {
   switch (space) {
-    case Space::Shared: return kSharedWindow;
-    case Space::Local: return kLocalWindow;
-    case Space::Parameter: return kParameterWindow;
-    default: return 0;
+    case Space::Shared:
+      return kSharedWindow;
+    case Space::Local:
+      return kLocalWindow;
+    case Space::Parameter:
+      return kParameterWindow;
+    default:
+      return 0;
   }
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes of a warp that look at each other: shuffles, votes, matches, reductions. They order no
 // memory accesses.
-#include "decoder.h"
-#include "lanes.h"
-
 #include <algorithm>
 #include <cmath>
+#include <ptx/decoder.h>
+#include <ptx/lanes.h>
 
 namespace mezzo::ptx::detail {
 

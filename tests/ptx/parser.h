@@ -2,10 +2,9 @@
 // Reads PTX: module-level declarations here, bodies of kernels with scopes in body_parser.h.
 #pragma once
 
-#include "builder.h"
-
 #include <map>
 #include <optional>
+#include <ptx/builder.h>
 #include <set>
 
 namespace mezzo::ptx::detail {
@@ -60,8 +59,8 @@ class TokenReader {
 
 /// What a body can refer to outside of itself.
 struct ModuleNames {
-  std::map<std::string_view, Operand> variables;           // .global and .const
-  std::map<std::string_view, Declaration> shared;          // .shared outside of bodies
+  std::map<std::string_view, Operand> variables;   // .global and .const
+  std::map<std::string_view, Declaration> shared;  // .shared outside of bodies
   std::map<std::string_view, Function> functions;
   std::map<int, std::string> files;
 };

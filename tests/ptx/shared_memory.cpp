@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shadow of shared memory.
-#include "shared_memory.h"
+#include <ptx/shared_memory.h>
 
 #include <fmt/format.h>
 

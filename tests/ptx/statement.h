@@ -2,28 +2,35 @@
 // An instruction as the parser hands it to the decoder: names resolved, types not yet looked at.
 #pragma once
 
-#include "module_data.h"
-
+#include <ptx/module_data.h>
 #include <string_view>
 
 namespace mezzo::ptx::detail {
 
 enum class Space : uint8_t {
-  Generic, Global, Shared, Local, Parameter,
+  Generic,
+  Global,
+  Shared,
+  Local,
+  Parameter,
   Call,  // .param variables of a body; they lie in local memory
 };
 
 struct Operand {
   enum class Kind : uint8_t {
-    Register, Predicate, Special,
-    Integer, F32, F64,  // `bits`
-    Symbol,             // `bits` is its address in `space`
-    Address,            // parts[0] is the base, `bits` the displacement
+    Register,
+    Predicate,
+    Special,
+    Integer,
+    F32,
+    F64,      // `bits`
+    Symbol,   // `bits` is its address in `space`
+    Address,  // parts[0] is the base, `bits` the displacement
     Vector,
-    Pair,               // p|q
+    Pair,  // p|q
     Label,
-    Sink,               // _
-    List,               // (a, b) of a call
+    Sink,  // _
+    List,  // (a, b) of a call
   };
   Kind kind = Kind::Sink;
   uint8_t bytes = 0;     // of a register

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens one after another; literals and declarations.
-#include "parser.h"
-
 #include <fmt/format.h>
 
 #include <bit>
 #include <charconv>
+#include <ptx/parser.h>
 
 namespace mezzo::ptx::detail {
 
@@ -135,8 +134,8 @@ Declaration TokenReader::declaration() {
       vector = word == "v2" ? 2 : 4;
     } else if (const auto named = parse_type(word)) {
       type = named;
-    } else if (!(pointer && (word == "global" || word == "shared" || word == "const" ||
-                             word == "local"))) {
+    } else if (!(pointer &&
+                 (word == "global" || word == "shared" || word == "const" || word == "local"))) {
       error(token.line, fmt::format("'{}' is not known in a declaration", token.text));
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of types.
-#include "types.h"
+#include <ptx/types.h>
 
 namespace mezzo::ptx::detail {
 

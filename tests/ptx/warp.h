@@ -3,10 +3,9 @@
 // time and uses its memory again for the next block.
 #pragma once
 
-#include "module_data.h"
-#include "shared_memory.h"
-
 #include <atomic>
+#include <ptx/module_data.h>
+#include <ptx/shared_memory.h>
 #include <span>
 
 namespace mezzo::ptx::detail {

@@ -2,11 +2,10 @@
 // A warp's instructions, lane groups and their coming together again. The group with the lowest
 // program counter runs; groups merge where they meet. With hostile divergence the sides of a branch
 // stay apart until a `.sync` instruction makes them wait for each other.
-#include "warp.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ptx/warp.h>
 
 namespace mezzo::ptx::detail {
 
@@ -81,8 +80,7 @@ class Runner {
     Mask active = group_.lanes;
     for (;;) {
       const Instruction& instruction = code_[pc];
-      const Mask lanes =
-          active & (warp_.predicate(instruction.guard) ^ instruction.guard_flip);
+      const Mask lanes = active & (warp_.predicate(instruction.guard) ^ instruction.guard_flip);
       ++warp_.executed;
       if (tallies_) {
         tallies_[pc].executions += 1;
@@ -214,9 +212,8 @@ class Runner {
   for_lanes(waiting, [&](int other) {
     if (warp.pc[other] == warp.pc[lane]) here |= 1u << other;
   });
-  const Mask wanted = instruction.flow == Flow::Aligned
-                          ? kAllLanes
-                          : warp.lanes<Mask>(instruction.op[3])[lane];
+  const Mask wanted =
+      instruction.flow == Flow::Aligned ? kAllLanes : warp.lanes<Mask>(instruction.op[3])[lane];
   fail(warp, instruction, FaultKind::DivergedBarrier, lane,
        fmt::format("only lanes {:#010x} come, {:#010x} are wanted", here, wanted));
 }

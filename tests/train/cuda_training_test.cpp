@@ -197,4 +197,32 @@ PROCESS_CASE("training on compute capability 12.0 is that of the CPU", "MEZZO_FA
   check_architecture(false);
 }
 
+PROCESS_CASE("an error ends an epoch after the step that was under way", "MEZZO_FAKE_CC=80") {
+  if (missing()) return;
+  constexpr int64_t kBatch = 64, kBad = 5 * kBatch + 3;
+  SmallNetwork network;
+  Trainer trainer(network, losses::cross_entropy, optim::Adam{},
+                  {.policy = Policy::mixed_float16(), .batch = kBatch, .device = Device::cuda()});
+  Dataset data = samples(10 * kBatch, 50);
+  const double label = data.targets.as_double(kBad);
+  data.targets.set(kBad, 12);
+  std::string error;
+  try {
+    trainer.fit(data, {.shuffle = false, .progress = false});
+  } catch (const UserError& refused) {
+    error = refused.what();
+  }
+  CHECK_MESSAGE(
+      error.find("label 12 of sample 323 in the data set is out of range for 10 classes") !=
+          std::string::npos,
+      error);
+  // Five steps before it, and the one that had been started when it was read.
+  CHECK(trainer.taken_steps() == 6);
+  CHECK(trainer.skipped_steps() == 1);
+  data.targets.set(kBad, label);
+  const EpochReport report = trainer.fit(data, {.shuffle = false, .progress = false})[0];
+  CHECK(report.skipped == 0);
+  CHECK(trainer.taken_steps() == 16);
+}
+
 }  // namespace mezzo::test

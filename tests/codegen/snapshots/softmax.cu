@@ -30,13 +30,13 @@ DEVICE float exp_f32(const float x) {
   return t27;
 }
 
-// %0 = kernel @k0 (%x = %x) {family = "rows"} plan {grain = 4, reason = "one warp a row", tasks = 8, threads = 128, vector = 4} : tensor<32x1000xf32> {
-//   %1 = max %x {axes = [1], keepdims = true} : tensor<32x1000xf32> -> tensor<32x1xf32>
-//   %2 = sub %x, %1 : (tensor<32x1000xf32>, tensor<32x1xf32>) -> tensor<32x1000xf32>
-//   %3 = exp %2 : tensor<32x1000xf32>
-//   %4 = sum %3 {axes = [1], keepdims = true} : tensor<32x1000xf32> -> tensor<32x1xf32>
-//   %5 = div %3, %4 : (tensor<32x1000xf32>, tensor<32x1xf32>) -> tensor<32x1000xf32>
-//   yield %5 : tensor<32x1000xf32>
+// %0 = kernel @k0 (%x = %x) {family = "rows"} plan {grain = 4, reason = "one warp a row", tasks = 8, threads = 128, vector = 4} : tensor<32x500xf32> {
+//   %1 = max %x {axes = [1], keepdims = true} : tensor<32x500xf32> -> tensor<32x1xf32>
+//   %2 = sub %x, %1 : (tensor<32x500xf32>, tensor<32x1xf32>) -> tensor<32x500xf32>
+//   %3 = exp %2 : tensor<32x500xf32>
+//   %4 = sum %3 {axes = [1], keepdims = true} : tensor<32x500xf32> -> tensor<32x1xf32>
+//   %5 = div %3, %4 : (tensor<32x500xf32>, tensor<32x1xf32>) -> tensor<32x500xf32>
+//   yield %5 : tensor<32x500xf32>
 // }
 extern "C" __global__ void __launch_bounds__(128, 4) k0(
     const float* __restrict__ p_x,
@@ -46,19 +46,19 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0(
   float a0[4];
   #pragma unroll
   for (u32 j = 0; j < 4; ++j) a0[j] = __uint_as_float(0xFF800000u);
-  const u32 row_start = row * 1000u;
-  float x_x[8][4];
+  const u32 row_start = row * 500u;
+  float x_x[4][4];
   #pragma unroll
-  for (u32 it = 0; it < 8; ++it) {
+  for (u32 it = 0; it < 4; ++it) {
     const u32 c = (it * 32 + t) * 4;
-    if (c < 1000u) {
+    if (c < 500u) {
       load_vector<4>(x_x[it], p_x + row_start + c);
     }
   }
   #pragma unroll
-  for (u32 it = 0; it < 8; ++it) {
+  for (u32 it = 0; it < 4; ++it) {
     const u32 c = (it * 32 + t) * 4;
-    if (c < 1000u) {
+    if (c < 500u) {
       #pragma unroll
       for (u32 j = 0; j < 4; ++j) {
         a0[j] = Maximum::of(a0[j], x_x[it][j]);
@@ -70,9 +70,9 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0(
   #pragma unroll
   for (u32 j = 0; j < 4; ++j) a1[j] = (-0x0p+0f);
   #pragma unroll
-  for (u32 it = 0; it < 8; ++it) {
+  for (u32 it = 0; it < 4; ++it) {
     const u32 c = (it * 32 + t) * 4;
-    if (c < 1000u) {
+    if (c < 500u) {
       #pragma unroll
       for (u32 j = 0; j < 4; ++j) {
         const float t_2_0 = x_x[it][j] - v_1;
@@ -83,9 +83,9 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0(
   }
   const float v_4 = reduce_warp<Add>(fold<Add>(a1));
   #pragma unroll
-  for (u32 it = 0; it < 8; ++it) {
+  for (u32 it = 0; it < 4; ++it) {
     const u32 c = (it * 32 + t) * 4;
-    if (c < 1000u) {
+    if (c < 500u) {
       const u32 e = row_start + c;
       float y0[4];
       #pragma unroll
