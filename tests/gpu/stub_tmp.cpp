@@ -1,4 +1,0 @@
-#include <gpu/report.h>
-namespace mezzo::gpu {
-void measure_speed(const Options&, Report&) {}
-}  // namespace mezzo::gpu
