@@ -12,6 +12,12 @@ namespace mezzo::gpu {
 
 namespace {
 
+/// `4 Ki`, `512 Mi`
+std::string amount(int64_t number) {
+  const bool mega = number >= int64_t{1} << 20;
+  return fmt::format("{} {}", number >> (mega ? 20 : 10), mega ? "Mi" : "Ki");
+}
+
 constexpr const char* kOfCopy = "the copy here";
 constexpr const char* kMemoryGoal = ">= 90 % of the copy's rate";
 
@@ -25,8 +31,8 @@ void copy_row(SpeedRun& run) {
   });
   run.copy_gbytes = 2e-9 * static_cast<double>(bytes) / seconds;
   const bool measured = run.card.copy_gbytes > 0;
-  add_row(run, {fmt::format("copy of {} MiB", bytes >> 20), seconds, run.copy_gbytes, "GB/s",
-                measured ? run.card.copy_gbytes : run.card.sheet_gbytes,
+  add_row(run, {fmt::format("copy of {}B", amount(static_cast<int64_t>(bytes))), seconds,
+                run.copy_gbytes, "GB/s", measured ? run.card.copy_gbytes : run.card.sheet_gbytes,
                 measured ? "copies on such cards" : "the data sheet"});
 }
 
@@ -134,7 +140,7 @@ void optimizer_kernel(SpeedRun& run) {
         return builder.create(ir::OpKind::Adam, x, {})->results();
       });
   module->set_stage(ir::Stage::Traced);
-  memory_row(run, fmt::format("Adam of {} Mi parameters f32", count >> 20), std::move(module));
+  memory_row(run, fmt::format("Adam of {} parameters f32", amount(count)), std::move(module));
 }
 
 /// What a new elementwise kernel takes: code, NVRTC and the assembler.
