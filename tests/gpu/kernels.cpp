@@ -11,6 +11,7 @@
 #include <codegen/cuda_cases.h>
 #include <codegen/product_cases.h>
 #include <fuzz/judge.h>
+#include <gpu/micro_device.h>
 #include <gpu/report.h>
 #include <runtime/compiled.h>
 #include <unordered_map>
@@ -165,6 +166,7 @@ void check_family(const std::string& family, std::vector<CudaCase> cases, size_t
       wrong = check(*cases[i].module, i, device, record);
     } catch (const Error& error) {
       wrong = error.what();
+      renew_after_fault(options.ordinal);
     }
     if (wrong.empty()) continue;
     ++record.failed;

@@ -63,12 +63,15 @@ bool means_not_here(std::string_view log) {
   return false;
 }
 
+void renew_after_fault(int ordinal) {
+  if (!runtime::cuda_context(ordinal)->fault().empty()) runtime::release_cuda_context(ordinal);
+}
+
 std::vector<std::vector<std::byte>> MicroDevice::run(const MicroLaunch& launch) {
-  const std::shared_ptr<runtime::CudaContext> context = runtime::cuda_context(ordinal_);
   try {
-    return run_on(context, launch);
+    return run_on(runtime::cuda_context(ordinal_), launch);
   } catch (const DeviceError&) {
-    if (!context->fault().empty()) runtime::release_cuda_context(ordinal_);
+    renew_after_fault(ordinal_);
     throw;
   }
 }

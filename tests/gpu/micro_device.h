@@ -18,6 +18,10 @@ class NotOnThisDevice : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// After a fault of a kernel every use of its context fails: the next one then begins with a new
+/// context. Nothing that was made on the old one may be alive.
+void renew_after_fault(int ordinal);
+
 class MicroDevice {
  public:
   explicit MicroDevice(int ordinal) : ordinal_(ordinal) {}

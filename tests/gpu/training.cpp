@@ -2,6 +2,7 @@
 // The first steps of a training on the device: losses against the CPU's, and the same bits again.
 #include <mezzo/ir/error.h>
 
+#include <gpu/micro_device.h>
 #include <gpu/report.h>
 #include <train/demo_network.h>
 #include <train/training_run.h>
@@ -52,6 +53,7 @@ void check_training(const Options& options, Report& report) {
         compare<test::DemoNetwork>(policy, test::kDemoBatch, 784, options, report);
     } catch (const Error& error) {
       report.fail(fmt::format("training under {}: {}", policy.policy.name(), error.what()));
+      renew_after_fault(options.ordinal);
     }
   }
 }
