@@ -191,4 +191,14 @@ std::shared_ptr<CudaContext> cuda_context(int ordinal) {
   return context;
 }
 
+void release_cuda_context(int ordinal) {
+  Registry& all = registry();
+  std::shared_ptr<CudaContext> last;  // closed outside the lock
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.contexts.find(ordinal);
+  if (found == all.contexts.end()) return;
+  last = std::move(found->second);
+  all.contexts.erase(found);
+}
+
 }  // namespace mezzo::runtime

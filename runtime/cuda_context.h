@@ -151,4 +151,9 @@ class CudaContext::Use {
 /// or Mezzo does not know its architecture.
 std::shared_ptr<CudaContext> cuda_context(int ordinal);
 
+/// Forgets a device's context, so that the next cuda_context() begins anew once all that was made
+/// on the old one is gone. After a kernel's fault that is worth a try where cases are independent;
+/// CUDA promises a clean device to a new process alone.
+void release_cuda_context(int ordinal);
+
 }  // namespace mezzo::runtime

@@ -7,13 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bench/empty_cache.h>
 #include <bench/harness.h>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <random>
 #include <string>
-#include <system_error>
 
 namespace mezzo::bench {
 
@@ -44,32 +42,6 @@ Trainer make_trainer(const Options& options, const char* policy) {
   return Trainer(Mlp(), losses::cross_entropy, optim::Adam{.learning_rate = 1e-3},
                  {.policy = Policy::by_name(policy), .batch = kBatch, .threads = options.threads});
 }
-
-/// A folder for compiled kernels that is gone at the end, and MEZZO_CACHE_DIR as it was.
-class EmptyCache {
- public:
-  EmptyCache() {
-    std::string name = (std::filesystem::temp_directory_path() / "mezzo-bench-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::system_error(errno, std::generic_category(), name);
-    folder_ = name;
-    if (const char* old = std::getenv("MEZZO_CACHE_DIR")) old_ = old;
-    setenv("MEZZO_CACHE_DIR", folder_.c_str(), 1);
-  }
-  ~EmptyCache() {
-    if (old_.empty())
-      unsetenv("MEZZO_CACHE_DIR");
-    else
-      setenv("MEZZO_CACHE_DIR", old_.c_str(), 1);
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  EmptyCache(const EmptyCache&) = delete;
-  EmptyCache& operator=(const EmptyCache&) = delete;
-
- private:
-  std::filesystem::path folder_;
-  std::string old_;
-};
 
 double median_of(std::vector<double> values) {
   std::ranges::sort(values);

@@ -67,20 +67,10 @@ std::span<const Tile> tiles_of(const ir::CudaMatmul& product) {
   return product.spec.acc == DType::F64 ? std::span<const Tile>(kF64Tiles) : kFmaTiles;
 }
 
-constexpr size_t kPlanned = ~size_t{0};
-
-struct Case {
-  ProductCase product;
-  /// Number of a tile, of those that the arithmetic has; slices and stages in place of the plan's
-  /// where they are not 0.
-  size_t tile = kPlanned;
-  int64_t slices = 0, stages = 0;
-};
-
 int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 /// Puts the case's blocking in the place of the plan's and checks that a kernel can follow it.
-void replan(ir::Op& kernel, const Case& wanted, const ir::Target& target) {
+void replan(ir::Op& kernel, const PlannedProduct& wanted, const ir::Target& target) {
   ir::CudaMatmul product = ir::cuda_matmul(kernel, target);
   ir::MatmulSpec& spec = product.spec;
   if (wanted.tile != kPlanned) {
@@ -107,7 +97,7 @@ void replan(ir::Op& kernel, const Case& wanted, const ir::Target& target) {
 }
 
 /// The case as one planned kernel.
-std::unique_ptr<ir::Module> planned(const Case& each, const std::string& arch) {
+std::unique_ptr<ir::Module> planned(const PlannedProduct& each, const std::string& arch) {
   std::unique_ptr<ir::Module> module = each.product.module();
   plan_for(*module, arch);
   const std::vector<const ir::Op*> kernels = kernels_of(*module);
@@ -209,7 +199,7 @@ bool bare(const ProductCase& product) {
          (product.behind == Behind::Nothing || product.behind == Behind::Accumulator);
 }
 
-void check_cases(const std::vector<Case>& cases, const std::string& arch, uint64_t seed) {
+void check_cases(const std::vector<PlannedProduct>& cases, const std::string& arch, uint64_t seed) {
   const auto start = std::chrono::steady_clock::now();
   Counts counts;
   double compiling = 0;
@@ -245,61 +235,20 @@ void check_cases(const std::vector<Case>& cases, const std::string& arch, uint64
       compiling);
 }
 
-/// Every layout, element type, way of an operand into shared memory, tail and epilogue once.
-std::vector<Case> fixed_cases() {
-  return {
-      {{.m = 64, .n = 64, .k = 64}},
-      {{.m = 100, .n = 72, .k = 104, .trans_b = true, .flagged = true}},
-      {{.m = 97, .n = 89, .k = 33, .trans_a = true}, 3},
-      {{.m = 136, .n = 144, .k = 200, .trans_a = true, .trans_b = true}, 0, 1, 4},
-      {{.m = 1, .n = 1, .k = 1, .behind = Behind::Bias}},
-      {{.m = 150, .n = 264, .k = 160, .behind = Behind::Outputs, .flagged = true}, 0},
-      {{.m = 70, .n = 40, .k = 400, .type = DType::BF16}, 6, 3},
-      {{.m = 40,
-        .n = 24,
-        .k = 72,
-        .batch_a = 3,
-        .batch_b = 3,
-        .trans_b = true,
-        .type = DType::BF16,
-        .behind = Behind::Accumulator}},
-      {{.m = 33, .n = 65, .k = 129, .batch_a = 2, .batch_b = 1, .behind = Behind::Residual}, 5, 2},
-      {{.m = 96, .n = 100, .k = 68, .before = Before::Cast, .behind = Behind::Bias}, 1},
-      {{.m = 50, .n = 30, .k = 64, .before = Before::Relu}},
-      {{.m = 37, .n = 48, .k = 41, .trans_a = true, .before = Before::Mask}, 2},
-      {{.m = 56, .n = 32, .k = 80, .before = Before::Transpose}, 4},
-      {{.m = 100, .n = 60, .k = 40, .type = DType::F32, .behind = Behind::Bias}, 0},
-      {{.m = 67, .n = 71, .k = 53, .trans_a = true, .type = DType::F32, .flagged = true}},
-      {{.m = 36, .n = 20, .k = 300, .trans_b = true, .type = DType::F32}, 1, 4},
-      {{.m = 20,
-        .n = 36,
-        .k = 28,
-        .batch_a = 2,
-        .batch_b = 2,
-        .trans_a = true,
-        .trans_b = true,
-        .type = DType::F32,
-        .behind = Behind::Residual}},
-      {{.m = 45, .n = 34, .k = 50, .type = DType::F64}},
-      {{.m = 24, .n = 16, .k = 0, .behind = Behind::Bias}},
-      {{.m = 0, .n = 16, .k = 8}},
-  };
-}
-
 TEST_CASE("products are right on every architecture, whatever the order of blocks and lanes") {
   if (missing()) return;
   // Sanitizers slow the interpreter down: each case on two or three architectures then.
   constexpr size_t kShare = kSanitized ? 3 : 1;
   for (size_t a = 0; a < std::size(kArchitectures); ++a) {
-    std::vector<Case> cases = fixed_cases();
+    std::vector<PlannedProduct> cases = fixed_products();
     size_t number = 0;
-    std::erase_if(cases, [&](const Case&) { return (number++ + a) % kShare != 0; });
+    std::erase_if(cases, [&](const PlannedProduct&) { return (number++ + a) % kShare != 0; });
     check_cases(cases, kArchitectures[a], 1);
   }
 }
 
 /// A product of random sizes, layouts, type, tile, slices and neighbours.
-Case random_case(std::mt19937_64& random) {
+PlannedProduct random_case(std::mt19937_64& random) {
   auto below = [&](int64_t end) {
     return static_cast<int64_t>(random() % static_cast<uint64_t>(end));
   };
@@ -309,7 +258,7 @@ Case random_case(std::mt19937_64& random) {
     return std::max<int64_t>(1, (1 + below(most)) / round * round);
   };
   constexpr DType kTypes[] = {DType::F16, DType::F16, DType::BF16, DType::F32, DType::F64};
-  Case out;
+  PlannedProduct out;
   ProductCase& product = out.product;
   product.m = size(200);
   product.n = size(200);
@@ -334,7 +283,7 @@ TEST_CASE("random products are right on every architecture") {
   if (missing() || products_wanted() == 0) return;
   for (size_t a = 0; a < std::size(kArchitectures); ++a) {
     std::mt19937_64 random(a + 1);
-    std::vector<Case> cases;
+    std::vector<PlannedProduct> cases;
     for (int i = 0; i < products_wanted() / static_cast<int>(std::size(kArchitectures)); ++i)
       cases.push_back(random_case(random));
     check_cases(cases, kArchitectures[a], 1000 * (a + 1));

@@ -140,4 +140,44 @@ std::unique_ptr<ir::Module> ProductCase::module() const {
   return module;
 }
 
+std::vector<PlannedProduct> fixed_products() {
+  return {
+      {{.m = 64, .n = 64, .k = 64}},
+      {{.m = 100, .n = 72, .k = 104, .trans_b = true, .flagged = true}},
+      {{.m = 97, .n = 89, .k = 33, .trans_a = true}, 3},
+      {{.m = 136, .n = 144, .k = 200, .trans_a = true, .trans_b = true}, 0, 1, 4},
+      {{.m = 1, .n = 1, .k = 1, .behind = Behind::Bias}},
+      {{.m = 150, .n = 264, .k = 160, .behind = Behind::Outputs, .flagged = true}, 0},
+      {{.m = 70, .n = 40, .k = 400, .type = DType::BF16}, 6, 3},
+      {{.m = 40,
+        .n = 24,
+        .k = 72,
+        .batch_a = 3,
+        .batch_b = 3,
+        .trans_b = true,
+        .type = DType::BF16,
+        .behind = Behind::Accumulator}},
+      {{.m = 33, .n = 65, .k = 129, .batch_a = 2, .batch_b = 1, .behind = Behind::Residual}, 5, 2},
+      {{.m = 96, .n = 100, .k = 68, .before = Before::Cast, .behind = Behind::Bias}, 1},
+      {{.m = 50, .n = 30, .k = 64, .before = Before::Relu}},
+      {{.m = 37, .n = 48, .k = 41, .trans_a = true, .before = Before::Mask}, 2},
+      {{.m = 56, .n = 32, .k = 80, .before = Before::Transpose}, 4},
+      {{.m = 100, .n = 60, .k = 40, .type = DType::F32, .behind = Behind::Bias}, 0},
+      {{.m = 67, .n = 71, .k = 53, .trans_a = true, .type = DType::F32, .flagged = true}},
+      {{.m = 36, .n = 20, .k = 300, .trans_b = true, .type = DType::F32}, 1, 4},
+      {{.m = 20,
+        .n = 36,
+        .k = 28,
+        .batch_a = 2,
+        .batch_b = 2,
+        .trans_a = true,
+        .trans_b = true,
+        .type = DType::F32,
+        .behind = Behind::Residual}},
+      {{.m = 45, .n = 34, .k = 50, .type = DType::F64}},
+      {{.m = 24, .n = 16, .k = 0, .behind = Behind::Bias}},
+      {{.m = 0, .n = 16, .k = 8}},
+  };
+}
+
 }  // namespace mezzo::test

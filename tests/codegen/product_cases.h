@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace mezzo::test {
 
@@ -43,5 +44,19 @@ struct ProductCase {
   std::string name() const;
   std::unique_ptr<ir::Module> module() const;
 };
+
+constexpr size_t kPlanned = ~size_t{0};
+
+/// A product and what is put in the place of its plan.
+struct PlannedProduct {
+  ProductCase product;
+  /// Number of a tile, of those that the arithmetic has; slices and stages in place of the plan's
+  /// where they are not 0.
+  size_t tile = kPlanned;
+  int64_t slices = 0, stages = 0;
+};
+
+/// Every layout, element type, way of an operand into shared memory, tail and epilogue once.
+std::vector<PlannedProduct> fixed_products();
 
 }  // namespace mezzo::test

@@ -9,22 +9,25 @@
 namespace mezzo::ptx::test {
 namespace {
 
-/// Runs `body` with a second buffer as %out (`p1`) and returns it.
-std::vector<uint32_t> run_block(const std::string& body, uint32_t threads,
+/// Runs `body` with a second buffer as %out (`p1`) and returns it. `op`: what it is about; "" where
+/// another machine may do otherwise.
+std::vector<uint32_t> run_block(const std::string& op, const std::string& body, uint32_t threads,
                                 const Options& options = {}) {
-  DeviceMemory memory(1 << 20);
-  Buffer<uint32_t> in(memory, 4096), out(memory, 1024);
+  std::vector<uint32_t> in(4096);
   for (uint32_t i = 0; i < 4096; ++i) in[i] = 3 * i + 1;
-  const std::string source = program(
+  MicroLaunch launch{.op = op};
+  launch.body =
       ".reg .b32 %t, %r<10>;\n.reg .b64 %buf, %out, %rd<10>;\n.reg .pred %p<4>;\nld.param.u64 "
       "%buf, [p0];\n"
       "ld.param.u64 %out, [p1];\nmov.u32 %t, %tid.x;\nmad.wide.u32 %out, %t, 4, %out;\n" +
-          body,
-      2);
-  const Module module(source, memory);
-  module.kernel("k").launch(memory, {1}, {threads}, 0, parameter_bytes({in.address, out.address}),
-                            options);
-  return {out.host().begin(), out.host().begin() + threads};
+      body;
+  launch.block = {threads, 1, 1};
+  launch.buffers = {bytes_of(in), bytes_of(std::vector<uint32_t>(threads))};
+  launch.options = options;
+  if (!op.empty()) launch.results = {{.count = threads}};
+  const std::vector<std::byte> out = run_micro(launch)[1];
+  const std::span<const uint32_t> elements = elements_of<uint32_t>(out);
+  return {elements.begin(), elements.end()};
 }
 
 const std::vector<Options>& all_options() {
@@ -43,6 +46,7 @@ const std::vector<Options>& all_options() {
 TEST_CASE("bar.red counts and joins over all threads, also where warps are not full") {
   for (const Options& options : all_options()) {
     const auto out = run_block(
+        "bar.red",
         "setp.lt.u32 %p0, %t, 37;\nbar.red.popc.u32 %r0, 0, %p0;\nbarrier.cta.red.and.aligned.pred "
         "%p1, 0, !%p0;\n"
         "barrier.red.or.pred %p2, 1, %p0;\nselp.u32 %r1, 1000, 0, %p1;\nselp.u32 %r2, 10000, 0, "
@@ -87,7 +91,7 @@ DONE:
     st.global.u32 [%out], %r3;
 )";
   for (const Options& options : all_options()) {
-    const auto out = run_block(body, 96, options);
+    const auto out = run_block("bar.arrive, bar.sync of some warps", body, 96, options);
     for (uint32_t t = 0; t < 96; ++t)
       REQUIRE(out[t] == (t >= 32 && t < 64 ? 5 * (t - 32) + 10 : 0));
   }
@@ -139,6 +143,7 @@ DONE:
 TEST_CASE("threads that have exited are not waited for") {
   for (const Options& options : all_options()) {
     const auto out = run_block(
+        "bar.sync after exit",
         ".shared .align 4 .b8 s[512];\nmov.u32 %r0, s;\nmad.lo.u32 %r1, %t, 4, %r0;\nst.shared.u32 "
         "[%r1], %t;\n"
         "st.global.u32 [%out], 7;\nsetp.ge.u32 %p0, %t, 32;\n@%p0 exit;\nbar.sync "
@@ -196,7 +201,8 @@ const std::string kCopy =
 
 TEST_CASE(
     "cp.async copies 4, 8 and 16 bytes, parts with zeros behind, and nothing where it is told so") {
-  const auto out = run_block(kCopy +
+  const auto out = run_block("cp.async of 4 and 8 bytes",
+                             kCopy +
                                  "cp.async.ca.shared.global [%r1], [%rd0], "
                                  "4;\ncp.async.ca.shared.global [%r1+8], [%rd0+8], 8;\n"
                                  "cp.async.commit_group;\ncp.async.wait_group 0;\nld.shared.u32 "
@@ -205,6 +211,7 @@ TEST_CASE(
                              32);
   for (uint32_t t = 0; t < 32; ++t) CHECK(out[t] == (12 * t + 1) + (12 * t + 10));
   const auto parts = run_block(
+      "cp.async with a size, with a predicate",
       kCopy +
           "and.b32 %r5, %t, 16;\ncp.async.cg.shared.global.L2::128B [%r1], [%rd0], 16, %r5;\n"
           "setp.lt.u32 %p0, %t, 4;\ncp.async.ca.shared::cta.global [%r1+1024], [%rd0], 4, %p0;\n"
@@ -246,7 +253,8 @@ TEST_CASE("a copy lands with its group and not before; the source is read when i
                  "[%r1+512]; // HERE\n",
              FaultKind::Uninitialized, {"thread (4,0,0)", "cp.async of thread 4"});
   const auto late =
-      run_block(open +
+      run_block("",
+                open +
                     "cp.async.commit_group;\nst.global.u32 [%rd0], 5;\ncp.async.wait_group "
                     "0;\nld.shared.u32 %r2, [%r1];\nst.global.u32 [%out], %r2;\n",
                 32);

@@ -51,6 +51,8 @@ TEST_CASE("cvt between integers extends, cuts and clamps") {
         // Cut to the type, then extended to the register.
         return integer_bits(number(integer_bits(number(a, from)), to));
       });
+      // PTX has no clamp where nothing can be out of range.
+      if (least(to) <= least(from) && most(from) <= most(to)) continue;
       check_op("cvt.sat." + types, signature, "i", [&](uint64_t a, uint64_t, uint64_t) {
         return integer_bits(std::clamp(number(a, from), least(to), most(to)));
       });
@@ -85,9 +87,15 @@ constexpr Float kFloats[] = {
     {"bf16", '2', 'b', [](uint64_t x) { return widen(x, Half::Bf16); }},
 };
 
+/// PTX has no conversion between bytes and bf16.
+bool converts(const Integer& integer, const Float& real) {
+  return integer.bits > 8 || real.kind != 'b';
+}
+
 TEST_CASE("cvt from floats to integers rounds and clamps, NaN becomes 0") {
   for (const Float& from : kFloats) {
     for (const Integer& to : kIntegers) {
+      if (!converts(to, from)) continue;
       for (const Whole& whole : kWhole) {
         check_op(fmt::format("cvt.{}.{}.{} %d, %a;", whole.name, to.name, from.name),
                  fmt::format("{}:{}", width_of(to.bits), from.width), std::string(1, from.kind),
@@ -147,6 +155,7 @@ uint64_t to_float(const Float& type, long double value, const Direction& directi
 TEST_CASE("cvt from integers to floats is rounded once in every direction") {
   for (const Integer& from : kIntegers) {
     for (const Float& to : kFloats) {
+      if (!converts(from, to)) continue;
       for (const Direction& direction : kDirections) {
         check_op(fmt::format("cvt.{}.{}.{} %d, %a;", direction.name, to.name, from.name),
                  fmt::format("{}:{}", to.width, width_of(from.bits)), "i",

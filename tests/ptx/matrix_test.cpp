@@ -68,7 +68,7 @@ const Shape kShapes[] = {
      b_of_k4_tf32},
 };
 
-int bytes_of(Element element) { return element == Element::Tf32 ? 4 : 2; }
+int size_of(Element element) { return element == Element::Tf32 ? 4 : 2; }
 
 uint64_t encode(double value, Element element) {
   switch (element) {
@@ -102,32 +102,58 @@ struct Product {
   double a[16][16] = {}, b[16][8] = {}, c[16][8] = {}, d[16][8] = {};
 };
 
+/// How far apart two ways of adding may be: each of the roundings, or cuts of a tensor core, costs
+/// at most a unit of the magnitudes' sum. Sums of whole numbers that fit are exact in all of them.
+std::vector<double> slack_of(const Shape& shape, const Product& product) {
+  const int digits = shape.half_sums ? 10 : 23;
+  std::vector<double> slack;
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < 4; ++i) {
+      const Place at = c_of(lane, i);
+      double sizes = std::fabs(product.c[at.row][at.column]);
+      bool whole = sizes == std::floor(sizes);
+      for (int k = 0; k < shape.depth; ++k) {
+        const double term = product.a[at.row][k] * product.b[k][at.column];
+        whole &= term == std::floor(term);
+        sizes += std::fabs(term);
+      }
+      const bool exact = whole && sizes <= std::ldexp(1.0, digits + 1);
+      slack.push_back(exact ? 0 : (shape.depth + 1) * std::ldexp(sizes, -digits));
+    }
+  }
+  return slack;
+}
+
 void run_mma(const Shape& shape, Product& product, MmaMode mode) {
-  DeviceMemory memory(1 << 20);
-  const int size = bytes_of(shape.element), sum_size = shape.half_sums ? 2 : 4;
+  const int size = size_of(shape.element), sum_size = shape.half_sums ? 2 : 4;
   const int a_words = shape.a_elements * size / 4, b_words = shape.b_elements * size / 4,
             c_words = sum_size;
-  Buffer<uint32_t> a(memory, 32u * a_words), b(memory, 32u * b_words), c(memory, 32u * c_words),
-      d(memory, 32u * c_words);
-  const auto put = [](Buffer<uint32_t>& to, size_t index, uint64_t bits, int bytes) {
-    std::memcpy(reinterpret_cast<std::byte*>(to.host().data()) + index * static_cast<size_t>(bytes),
-                &bits, static_cast<size_t>(bytes));
+  const auto words = [](int count) {
+    return std::vector<std::byte>(128u * static_cast<size_t>(count));
+  };
+  MicroLaunch launch;
+  launch.op = fmt::format("mma.sync.aligned.{}", shape.name);
+  launch.buffers = {words(a_words), words(b_words), words(c_words), words(c_words)};
+  launch.options.mma = mode;
+  const auto put = [&](size_t buffer, size_t index, uint64_t bits, int bytes) {
+    std::memcpy(launch.buffers[buffer].data() + index * static_cast<size_t>(bytes), &bits,
+                static_cast<size_t>(bytes));
   };
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < shape.a_elements; ++i) {
       const Place at = shape.a(lane, i);
-      put(a, static_cast<size_t>(lane * shape.a_elements + i),
+      put(0, static_cast<size_t>(lane * shape.a_elements + i),
           encode(product.a[at.row][at.column], shape.element), size);
     }
     for (int i = 0; i < shape.b_elements; ++i) {
       const Place at = shape.b(lane, i);
-      put(b, static_cast<size_t>(lane * shape.b_elements + i),
+      put(1, static_cast<size_t>(lane * shape.b_elements + i),
           encode(product.b[at.row][at.column], shape.element), size);
     }
     for (int i = 0; i < 4; ++i) {
       const Place at = c_of(lane, i);
       const double value = product.c[at.row][at.column];
-      put(c, static_cast<size_t>(lane * 4 + i),
+      put(2, static_cast<size_t>(lane * 4 + i),
           shape.half_sums ? narrow(value, Half::F16) : bits(static_cast<float>(value)), sum_size);
     }
   }
@@ -150,15 +176,17 @@ void run_mma(const Shape& shape, Product& product, MmaMode mode) {
                       register_list("%b", b_words), register_list("%c", c_words));
   for (int i = 0; i < c_words; ++i)
     body += fmt::format("st.global.u32 [%pd+{}], %d{};\n", 4 * i, i);
-  const Module module(program(body, 4), memory);
-  Options options;
-  options.mma = mode;
-  module.kernel("k").launch(memory, {1}, {32}, 0,
-                            parameter_bytes({a.address, b.address, c.address, d.address}), options);
+  launch.body = std::move(body);
+  launch.results = {{.buffer = 3,
+                     .stride = static_cast<size_t>(sum_size),
+                     .count = 128,
+                     .width = static_cast<size_t>(sum_size),
+                     .slack = slack_of(shape, product)}};
+  const std::vector<std::vector<std::byte>> after = run_micro(launch);
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < 4; ++i) {
       uint64_t value = 0;
-      std::memcpy(&value, reinterpret_cast<std::byte*>(d.host().data()) + (lane * 4 + i) * sum_size,
+      std::memcpy(&value, after[3].data() + (lane * 4 + i) * sum_size,
                   static_cast<size_t>(sum_size));
       const Place at = c_of(lane, i);
       product.d[at.row][at.column] = shape.half_sums ? widen(value, Half::F16) : f32(value);
@@ -282,12 +310,22 @@ std::string fill_shared() {
          "mad.wide.u32 %out, %t, 16, %out;\n";
 }
 
+/// `body` over a buffer of 256 numbers; what it leaves in another one.
+std::vector<uint16_t> run_matrices(const std::string& op, const std::string& body,
+                                   const std::vector<uint16_t>& in) {
+  MicroLaunch launch{.op = op, .body = body};
+  launch.buffers = {bytes_of(in), bytes_of(std::vector<uint16_t>(256))};
+  launch.results = {{.stride = 2, .count = 256, .width = 2}};
+  const std::vector<std::byte> out = run_micro(launch)[1];
+  const std::span<const uint16_t> elements = elements_of<uint16_t>(out);
+  return {elements.begin(), elements.end()};
+}
+
 TEST_CASE("ldmatrix gives each lane two elements of its row, or of its column") {
   for (const int count : {1, 2, 4}) {
     for (const bool transpose : {false, true}) {
       INFO(count << (transpose ? " transposed" : ""));
-      DeviceMemory memory(1 << 20);
-      Buffer<uint16_t> in(memory, 256), out(memory, 256);
+      std::vector<uint16_t> in(256);
       for (int m = 0; m < 4; ++m)
         for (int r = 0; r < 8; ++r)
           for (int c = 0; c < 8; ++c)
@@ -296,11 +334,12 @@ TEST_CASE("ldmatrix gives each lane two elements of its row, or of its column") 
           fill_shared() +
           "ld.global.v4.u32 {%r0,%r1,%r2,%r3}, [%in];\nst.shared.v4.u32 [%at], {%r0,%r1,%r2,%r3};\n"
           "bar.warp.sync -1;\nmov.b32 %r0, 0; mov.b32 %r1, 0; mov.b32 %r2, 0; mov.b32 %r3, 0;\n";
-      body += fmt::format("ldmatrix.sync.aligned.m8n8.x{}{}.shared.b16 {}, [%at];\n", count,
-                          transpose ? ".trans" : "", register_list("%r", count));
+      const std::string op =
+          fmt::format("ldmatrix.sync.aligned.m8n8.x{}{}.shared.b16 {}, [%at];\n", count,
+                      transpose ? ".trans" : "", register_list("%r", count));
+      body += op;
       body += "st.global.v4.u32 [%out], {%r0,%r1,%r2,%r3};\n";
-      const Module module(program(body, 2), memory);
-      module.kernel("k").launch(memory, {1}, {32}, 0, parameter_bytes({in.address, out.address}));
+      const std::vector<uint16_t> out = run_matrices(op, body, in);
       for (int lane = 0; lane < 32; ++lane) {
         for (int m = 0; m < 4; ++m) {
           for (int i = 0; i < 2; ++i) {
@@ -320,8 +359,7 @@ TEST_CASE("stmatrix is the way back") {
   for (const int count : {1, 2, 4}) {
     for (const bool transpose : {false, true}) {
       INFO(count << (transpose ? " transposed" : ""));
-      DeviceMemory memory(1 << 20);
-      Buffer<uint16_t> in(memory, 256), out(memory, 256);
+      std::vector<uint16_t> in(256);
       for (int lane = 0; lane < 32; ++lane)
         for (int m = 0; m < 4; ++m)
           for (int i = 0; i < 2; ++i)
@@ -330,13 +368,14 @@ TEST_CASE("stmatrix is the way back") {
           fill_shared() +
           "mov.b32 %x, 0;\nst.shared.v4.u32 [%at], {%x,%x,%x,%x};\nbar.warp.sync -1;\n"
           "ld.global.v4.u32 {%r0,%r1,%r2,%r3}, [%in];\n";
-      body += fmt::format("stmatrix.sync.aligned.m8n8.x{}{}.shared.b16 [%at], {};\n", count,
-                          transpose ? ".trans" : "", register_list("%r", count));
+      const std::string op =
+          fmt::format("stmatrix.sync.aligned.m8n8.x{}{}.shared.b16 [%at], {};\n", count,
+                      transpose ? ".trans" : "", register_list("%r", count));
+      body += op;
       body +=
           "bar.warp.sync -1;\nld.shared.v4.u32 {%r0,%r1,%r2,%r3}, [%at];\nst.global.v4.u32 [%out], "
           "{%r0,%r1,%r2,%r3};\n";
-      const Module module(program(body, 2), memory);
-      module.kernel("k").launch(memory, {1}, {32}, 0, parameter_bytes({in.address, out.address}));
+      const std::vector<uint16_t> out = run_matrices(op, body, in);
       for (int m = 0; m < 4; ++m)
         for (int r = 0; r < 8; ++r)
           for (int c = 0; c < 8; ++c) {
@@ -350,15 +389,16 @@ TEST_CASE("stmatrix is the way back") {
 }
 
 TEST_CASE("movmatrix transposes between lanes") {
-  DeviceMemory memory(1 << 20);
-  Buffer<uint32_t> out(memory, 32);
-  const std::string body =
+  MicroLaunch launch{.op = "movmatrix.sync.aligned.m8n8.trans.b16"};
+  launch.buffers = {bytes_of(std::vector<uint32_t>(32))};
+  launch.results = {{.buffer = 0, .count = 32}};
+  launch.body =
       ".reg .b32 %t, %x, %y, %r;\n.reg .b64 %out;\nld.param.u64 %out, [p0];\nmov.u32 %t, %laneid;\n"
       "mad.wide.u32 %out, %t, 4, %out;\nshl.b32 %x, %t, 1;\nmad.lo.u32 %y, %x, 65536, %x;\nadd.u32 "
       "%y, %y, 65536;\n"
       "movmatrix.sync.aligned.m8n8.trans.b16 %r, %y;\nst.global.u32 [%out], %r;\n";
-  const Module module(program(body, 1), memory);
-  module.kernel("k").launch(memory, {1}, {32}, 0, parameter_bytes({out.address}));
+  const std::vector<std::vector<std::byte>> after = run_micro(launch);
+  const std::span<const uint32_t> out = elements_of<uint32_t>(after[0]);
   for (uint32_t lane = 0; lane < 32; ++lane) {
     const uint32_t row = lane / 4, column = lane % 4 * 2;
     CHECK(out[lane] == (((column + 1) * 8 + row) << 16 | (column * 8 + row)));

@@ -10,13 +10,12 @@
 
 namespace mezzo::ptx::test {
 
-std::string program(const std::string& body, int parameters, const std::string& declarations) {
+std::string program(const std::string& body, int parameters, const std::string& declarations,
+                    const std::string& header) {
   std::string list;
   for (int i = 0; i < parameters; ++i) list += fmt::format("{}.param .u64 p{}", i ? ", " : "", i);
-  return fmt::format(
-      ".version 8.8\n.target sm_120a\n.address_size 64\n{}\n.visible .entry k({})\n{{\n{}\nret;\n"
-      "}}\n",
-      declarations, list, body);
+  return fmt::format("{}.address_size 64\n{}\n.visible .entry k({})\n{{\n{}\nret;\n}}\n", header,
+                     declarations, list, body);
 }
 
 std::vector<std::byte> parameter_bytes(std::initializer_list<uint64_t> values) {
@@ -27,10 +26,46 @@ std::vector<std::byte> parameter_bytes(std::initializer_list<uint64_t> values) {
 
 namespace {
 
+MicroWatcher& micro_watcher() {
+  static MicroWatcher watcher;
+  return watcher;
+}
+
+}  // namespace
+
+void watch_micro(MicroWatcher watcher) { micro_watcher() = std::move(watcher); }
+
+std::vector<std::vector<std::byte>> run_micro(const MicroLaunch& launch) {
+  DeviceMemory memory(64 << 20);
+  std::vector<Address> addresses;
+  for (const std::vector<std::byte>& buffer : launch.buffers) {
+    addresses.push_back(memory.allocate(std::max<size_t>(buffer.size(), 1)).value());
+    if (!buffer.empty()) std::memcpy(memory.host(addresses.back()), buffer.data(), buffer.size());
+  }
+  std::vector<std::byte> parameters(8 * addresses.size());
+  std::memcpy(parameters.data(), addresses.data(), parameters.size());
+  const Module module(program(launch.body, static_cast<int>(addresses.size()), launch.declarations),
+                      memory);
+  module.kernel("k").launch(memory, launch.grid, launch.block, launch.dynamic_shared, parameters,
+                            launch.options);
+  std::vector<std::vector<std::byte>> after;
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const std::byte* first = memory.host(addresses[i]);
+    after.emplace_back(first, first + launch.buffers[i].size());
+  }
+  const bool plain =
+      launch.options.order == BlockOrder::Forward && !launch.options.hostile_divergence;
+  if (micro_watcher() && plain && !launch.results.empty()) micro_watcher()(launch, after);
+  return after;
+}
+
+namespace {
+
 constexpr uint64_t kUntouched = 0x5A5A5A5A5A5A5A5A;
 
 int width_of(char c) { return c == 'p' ? 0 : c - '0'; }
 int bits_of(char c) { return 8 * width_of(c); }
+int stored_bytes(char c) { return c == 'p' ? 4 : width_of(c); }
 
 std::string load(char width, const std::string& name, size_t offset) {
   if (width == 'p')
@@ -87,15 +122,21 @@ std::vector<Column> evaluate_guarded(const std::string& text, std::string_view s
   body += text + "\n";
   for (size_t r = 0; r < results.size(); ++r) body += store(results[r], kResults[r], 8 * r);
 
-  DeviceMemory memory(64 << 20);
-  const Module module(program(body, 2), memory);
-  Buffer<uint64_t> in(memory, std::max<size_t>(count * from.size(), 1));
-  Buffer<uint64_t> out(memory, count * results.size());
+  std::vector<uint64_t> in(count * from.size());
   for (size_t i = 0; i < from.size(); ++i)
     for (size_t e = 0; e < count; ++e) in[e * from.size() + i] = inputs[i][e];
-  const auto parameters = parameter_bytes({in.address, out.address});
-  module.kernel("k").launch(memory, {static_cast<uint32_t>((count + 255) / 256)}, {256}, 0,
-                            parameters);
+  MicroLaunch launch{.op = guarded ? "@%guard " + text : text, .body = std::move(body)};
+  launch.grid = {static_cast<uint32_t>((count + 255) / 256), 1, 1};
+  launch.block = {256, 1, 1};
+  launch.buffers = {bytes_of(in), bytes_of(Column(count * results.size(), kUntouched))};
+  launch.operands = inputs;
+  for (size_t r = 0; r < results.size(); ++r)
+    launch.results.push_back({.offset = 8 * r,
+                              .stride = 8 * results.size(),
+                              .count = count,
+                              .width = static_cast<size_t>(stored_bytes(results[r]))});
+  const std::vector<std::vector<std::byte>> after = run_micro(launch);
+  const std::span<const uint64_t> out = elements_of<uint64_t>(after[1]);
   std::vector<Column> columns(results.size(), Column(count));
   for (size_t r = 0; r < results.size(); ++r)
     for (size_t e = 0; e < count; ++e)

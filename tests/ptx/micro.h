@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs single instructions over columns of operands and compares with plain C++: what the
-// micro-tests share.
+// micro-tests share. Each launch goes through run_micro, so that a program can run all of them on
+// another machine too (tests/gpu).
 #pragma once
 
 #include <bit>
@@ -18,7 +19,9 @@ namespace mezzo::ptx::test {
 using Column = std::vector<uint64_t>;
 
 /// A whole program around `body`: `.entry k` with the parameters `p0`, `p1`, ... of 64 bits.
-std::string program(const std::string& body, int parameters, const std::string& declarations = "");
+/// `header`: version and target, all that the interpreter knows if not given.
+std::string program(const std::string& body, int parameters, const std::string& declarations = "",
+                    const std::string& header = ".version 8.8\n.target sm_120a\n");
 
 /// Bytes of parameters of 64 bits.
 std::vector<std::byte> parameter_bytes(std::initializer_list<uint64_t> values);
@@ -37,6 +40,51 @@ struct Buffer {
   std::span<T> host() { return {reinterpret_cast<T*>(memory.host(address)), count}; }
   T& operator[](size_t i) { return host()[i]; }
 };
+
+/// Elements of a buffer that a micro-test is about.
+struct MicroResult {
+  size_t buffer = 1;
+  size_t offset = 0, stride = 4, count = 0;  // bytes, bytes from element to element, elements
+  size_t width = 4;                          // bytes of an element, at most 8
+  /// Elements that PTX does not define; the interpreter has chosen something.
+  std::vector<size_t> open = {};
+  /// By element how far apart two machines may be, where sums have no order; else empty.
+  std::vector<double> slack = {};
+};
+
+/// A launch of a micro-test: an entry `k` whose parameters are the addresses of its buffers.
+struct MicroLaunch {
+  std::string op = {};    // the instruction that it is about
+  std::string body = {};  // as in program()
+  std::string declarations = {};
+  Dim3 grid = {1, 1, 1}, block = {32, 1, 1};
+  uint32_t dynamic_shared = 0;
+  std::vector<std::vector<std::byte>> buffers = {};  // what they hold before
+  Options options = {};
+  /// What another machine must agree with; nothing where the test is about the interpreter alone.
+  std::vector<MicroResult> results = {};
+  std::vector<Column> operands = {};  // by element of the results, where it is one instruction
+};
+
+/// What the buffers hold behind it.
+std::vector<std::vector<std::byte>> run_micro(const MicroLaunch& launch);
+
+/// Is told of every launch that has results, under the default options of the interpreter or
+/// another mode of mma, and of what the interpreter made of its buffers.
+using MicroWatcher = std::function<void(const MicroLaunch& launch,
+                                        const std::vector<std::vector<std::byte>>& after)>;
+void watch_micro(MicroWatcher watcher);
+
+/// Bytes of a buffer as elements and back.
+template <class T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+template <class T>
+std::span<const T> elements_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
 
 /// Runs `text`, one or more instructions, for each element of the inputs. The signature is a list
 /// of widths, results and inputs: `4p:44` has the registers %d of 4 bytes and the predicate %q as

@@ -258,6 +258,19 @@ PROCESS_CASE("a fault that a wait of another thread meets is told once to each")
   CHECK(error_of<DeviceError>([&] { event.wait(); }) == loaded.context->fault());
 }
 
+PROCESS_CASE("the device can be used again once all of the old context is gone") {
+  {
+    const Loaded loaded;
+    loaded.run(101);
+    check_parts(error_of<DeviceError>([&] { loaded.context->synchronize(); }), {"(700)"});
+    runtime::release_cuda_context(0);
+  }
+  const Loaded loaded;
+  CHECK(loaded.context->fault() == "");
+  loaded.run(100);
+  CHECK(loaded.first() == 2);
+}
+
 PROCESS_CASE("a recorded graph is one launch, without a wait") {
   const Loaded loaded;
   const CudaGraph graph(loaded.context, "@step", [&] {

@@ -21,32 +21,30 @@ Lanes random_lanes(uint64_t seed, uint32_t most = ~0u) {
   return lanes;
 }
 
-/// `text` has %a, %b, %c, the member mask %m and the results %d, %q. Lanes outside of `members` do
-/// not run it and keep 99.
+/// `text` has %a, %b, the member mask %m and the results %d, %q. Lanes outside of `members` do
+/// not run it and keep 99. `open`: lanes whose value PTX does not define.
 struct Result {
   Lanes value, predicate;
 };
 Result run_warp(const std::string& text, uint32_t members, const Lanes& a, const Lanes& b = {},
-                const Lanes& c = {}) {
-  DeviceMemory memory(1 << 20);
-  Buffer<uint32_t> in(memory, 96), out(memory, 64);
-  for (size_t i = 0; i < 32; ++i) {
-    in[i] = a[i];
-    in[32 + i] = b[i];
-    in[64 + i] = c[i];
-  }
-  const std::string body = fmt::format(
-      ".reg .b32 %a, %b, %c, %d, %m, %t, %x;\n.reg .b64 %in, %out;\n.reg .pred %p, %q, %z;\n"
+                const std::vector<size_t>& open = {}) {
+  std::vector<uint32_t> in(a.begin(), a.end());
+  in.insert(in.end(), b.begin(), b.end());
+  MicroLaunch launch{.op = text};
+  launch.buffers = {bytes_of(in), bytes_of(std::vector<uint32_t>(64))};
+  launch.results = {{.count = 64, .open = open}};
+  launch.body = fmt::format(
+      ".reg .b32 %a, %b, %d, %m, %t, %x;\n.reg .b64 %in, %out;\n.reg .pred %p, %q, %z;\n"
       "ld.param.u64 %in, [p0];\nld.param.u64 %out, [p1];\nmov.u32 %t, %laneid;\n"
       "mad.wide.u32 %in, %t, 4, %in;\nmad.wide.u32 %out, %t, 4, %out;\n"
-      "ld.global.u32 %a, [%in];\nld.global.u32 %b, [%in+128];\nld.global.u32 %c, [%in+256];\n"
+      "ld.global.u32 %a, [%in];\nld.global.u32 %b, [%in+128];\n"
       "mov.u32 %d, 99;\nsetp.ne.u32 %q, 0, 0;\nmov.u32 %m, {};\n"
       "shr.u32 %x, %m, %t;\nand.b32 %x, %x, 1;\nsetp.eq.u32 %p, %x, 0;\nsetp.ne.u32 %z, %a, 0;\n"
       "@%p bra AFTER;\n{}\nAFTER:\n"
       "st.global.u32 [%out], %d;\nselp.u32 %x, 1, 0, %q;\nst.global.u32 [%out+128], %x;\n",
       static_cast<int32_t>(members), text);
-  const Module module(program(body, 2), memory);
-  module.kernel("k").launch(memory, {1}, {32}, 0, parameter_bytes({in.address, out.address}));
+  const std::vector<std::vector<std::byte>> after = run_micro(launch);
+  const std::span<const uint32_t> out = elements_of<uint32_t>(after[1]);
   Result result;
   for (size_t i = 0; i < 32; ++i) {
     result.value[i] = out[i];
@@ -64,29 +62,34 @@ TEST_CASE("shfl moves values inside segments") {
       for (const int by : {0, 1, 3, 8, 16, 31}) {
         for (const std::string mode : {"up", "down", "bfly", "idx"}) {
           INFO(mode << " by " << by << " of " << width << " in " << members);
+          std::array<int, 32> sources{};
+          std::array<bool, 32> inside{};
+          std::vector<size_t> open;
+          for (int lane = 0; lane < 32; ++lane) {
+            const auto at = static_cast<size_t>(lane);
+            const int first = lane / width * width;
+            int source = lane;
+            if (mode == "up") inside[at] = lane - by >= first, source = lane - by;
+            if (mode == "down") inside[at] = lane + by < first + width, source = lane + by;
+            if (mode == "bfly") inside[at] = (lane ^ by) < first + width, source = lane ^ by;
+            if (mode == "idx") inside[at] = true, source = first + by % width;
+            sources[at] = inside[at] ? source : lane;
+            if ((members >> lane & 1) && !(members >> sources[at] & 1)) open.push_back(at);
+          }
           // As CUDA's __shfl functions build the operand.
           const uint32_t segment =
               static_cast<uint32_t>(32 - width) << 8 | (mode == "up" ? 0 : 0x1F);
           const Result got =
               run_warp(fmt::format("shfl.sync.{}.b32 %d|%q, %a, {}, {}, %m;", mode, by, segment),
-                       members, values);
-          for (int lane = 0; lane < 32; ++lane) {
-            const auto at = static_cast<size_t>(lane);
-            if (!(members >> lane & 1)) {
+                       members, values, {}, open);
+          for (size_t at = 0; at < 32; ++at) {
+            if (!(members >> at & 1)) {
               REQUIRE(got.value[at] == 99);
               continue;
             }
-            const int first = lane / width * width;
-            int source = lane;
-            bool inside = false;
-            if (mode == "up") inside = lane - by >= first, source = lane - by;
-            if (mode == "down") inside = lane + by < first + width, source = lane + by;
-            if (mode == "bfly") inside = (lane ^ by) < first + width, source = lane ^ by;
-            if (mode == "idx") inside = true, source = first + by % width;
-            if (!inside) source = lane;
-            REQUIRE(got.predicate[at] == inside);
-            if (members >> source & 1)
-              REQUIRE(got.value[at] == values[static_cast<size_t>(source)]);
+            REQUIRE(got.predicate[at] == inside[at]);
+            if (members >> sources[at] & 1)
+              REQUIRE(got.value[at] == values[static_cast<size_t>(sources[at])]);
             else
               REQUIRE(got.value[at] == ~0u);
           }
@@ -272,9 +275,10 @@ LOOP:
 }
 
 TEST_CASE("branches through a table, and functions that are called") {
-  DeviceMemory memory(1 << 20);
-  Buffer<uint32_t> out(memory, 32);
-  const std::string functions = R"(
+  MicroLaunch launch{.op = "brx.idx, call"};
+  launch.buffers = {bytes_of(std::vector<uint32_t>(32))};
+  launch.results = {{.buffer = 0, .count = 32}};
+  launch.declarations = R"(
 .func (.param .b32 result) twice (.param .b32 value, .param .align 8 .b8 pair[16])
 {
   .reg .b32 %r<4>;
@@ -291,7 +295,7 @@ BIG:
   ret;
 }
 )";
-  const std::string body = R"(
+  launch.body = R"(
     .reg .b32 %t, %k, %r;
     .reg .b64 %out;
     .reg .pred %p;
@@ -315,13 +319,14 @@ DONE:
       .param .b32 back;
       st.param.b32 [in], %t;
       st.param.b32 [two+8], %r;
-      @%p call.uni (back), twice, (in, two);
-      @%p ld.param.b32 %r, [back];
+      @%p call (back), twice, (in, two);
+      ld.param.b32 %k, [back];
     }
+    @%p mov.u32 %r, %k;
     st.global.u32 [%out], %r;
 )";
-  const Module module(program(body, 1, functions), memory);
-  module.kernel("k").launch(memory, {1}, {32}, 0, parameter_bytes({out.address}));
+  const std::vector<std::vector<std::byte>> after = run_micro(launch);
+  const std::span<const uint32_t> out = elements_of<uint32_t>(after[0]);
   for (uint32_t i = 0; i < 32; ++i) {
     const uint32_t from[] = {10, 20, 30, 10};
     const uint32_t wanted = i == 5 ? 20 : i > 29 ? 7 : 2 * i + from[i & 3];

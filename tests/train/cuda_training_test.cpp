@@ -10,91 +10,24 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <ptx/driver_support.h>
 #include <string>
 #include <train/demo_network.h>
+#include <train/training_run.h>
 #include <vector>
 
 namespace mezzo::test {
 namespace {
 
-constexpr int kSteps = 20;
+constexpr int kSteps = kComparedSteps;
 
 bool everything() {
   const char* text = std::getenv("MEZZO_CUDA_TRAINING");
   return text && std::string(text) == "all";
 }
 
-/// Sizes that no tile divides, and a batch that fills some.
-struct SmallNetwork : nn::Module {
-  nn::Dense hidden1{50, 48, {.name = "hidden1", .initializer = initializers::he_normal()}};
-  nn::Dense hidden2{48, 37, {.name = "hidden2", .initializer = initializers::he_normal()}};
-  nn::Dense out{37, 10, {.name = "out"}};
-
-  Tensor operator()(Tensor x) { return out(relu(hidden2(relu(hidden1(x))))); }
-};
-
-/// Samples that can be told apart, so that rounding does not decide where training goes: those of a
-/// class have a brighter tenth of the features.
-Dataset samples(int64_t count, int64_t features) {
-  Dataset data{Array(ir::Type(f32, {count, features})), Array(ir::Type(i32, {count}))};
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t label = 7 * i % 10;
-    data.targets.set(i, static_cast<double>(label));
-    for (int64_t j = 0; j < features; ++j) {
-      const double noise = std::abs(std::sin(static_cast<double>(37 * (i * features + j) + i)));
-      data.inputs.set(i * features + j, 0.5 * noise + (10 * j / features == label ? 0.5 : 0));
-    }
-  }
-  return data;
-}
-
-struct Trained {
-  std::vector<double> losses;
-  std::vector<std::byte> bits;  // of the losses, and of all state after the last step
-  uint64_t launches = 0;        // of graphs, by all steps after the first
-};
-
 uint64_t count(const char* what) { return fake().count(what); }
-
-template <class Network>
-Trained train(Policy policy, Device device, int64_t batch, int64_t features) {
-  Network network;
-  Trainer trainer(network, losses::cross_entropy, optim::Adam{.learning_rate = 1e-3},
-                  {.policy = policy, .batch = batch, .seed = 1, .device = device});
-  const Dataset data = samples(batch * kSteps, features);
-  Trained out;
-  const auto add_bits = [&](const Array& array) {
-    out.bits.insert(out.bits.end(), array.bytes().begin(), array.bytes().end());
-  };
-  for (int step = 0; step < kSteps; ++step) {
-    Array inputs(ir::Type(f32, {batch, features})), targets(ir::Type(i32, {batch}));
-    for (int64_t i = 0; i < batch * features; ++i)
-      inputs.set(i, data.inputs.as_double(step * batch * features + i));
-    for (int64_t i = 0; i < batch; ++i) targets.set(i, data.targets.as_double(step * batch + i));
-    const uint64_t launches = device.is_cuda() ? count("graph launches") : 0;
-    const StepResult result = trainer.step(inputs, targets);
-    REQUIRE(result.taken);
-    out.losses.push_back(result.loss);
-    if (device.is_cuda() && step > 0) out.launches += count("graph launches") - launches;
-    const double loss = result.loss;
-    const auto* first = reinterpret_cast<const std::byte*>(&loss);
-    out.bits.insert(out.bits.end(), first, first + sizeof loss);
-  }
-  for (const std::string& name : trainer.state_names()) add_bits(trainer.state(name));
-  return out;
-}
-
-/// The largest relative difference of the losses.
-double difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double worst = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    worst = std::max(worst, std::abs(a[i] - b[i]) / std::abs(b[i]));
-  return worst;
-}
 
 void order(const char* name) {
   setenv("MEZZO_FAKE_ORDER", name, 1);
@@ -127,17 +60,16 @@ void run_ahead(int64_t batch, int64_t features) {
 /// `all`: policies and orders of blocks; else mixed_float16 in one order.
 template <class Network>
 void compare(int64_t batch, int64_t features, bool all) {
-  struct Case {
-    Policy policy;
-    double bound;
-  };
-  for (const Case& each : {Case{Policy::float32(), 1e-4}, Case{Policy::mixed_float16(), 5e-3},
-                           Case{Policy::mixed_bfloat16(), 2e-2}}) {
+  for (const ComparedPolicy& each : compared_policies()) {
     CAPTURE(each.policy.name());
     if (!all && each.policy.name() != Policy::mixed_float16().name()) continue;
     const Trained cpu = train<Network>(each.policy, Device::cpu(), batch, features);
     order("forward");
-    const Trained gpu = train<Network>(each.policy, Device::cuda(), batch, features);
+    uint64_t first = 0, launches = 0;  // of graphs, by all steps after the first
+    const Trained gpu = train<Network>(each.policy, Device::cuda(), batch, features, [&](int step) {
+      (step == 0 ? first : launches) = count("graph launches");
+    });
+    CHECK(gpu.skipped == 0);
     const double worst = difference(gpu.losses, cpu.losses);
     fmt::print(
         "measured: sm_{}, {}: losses {:.4f} to {:.4f}, at most {:.1e} from the CPU's, relative\n",
@@ -145,7 +77,7 @@ void compare(int64_t batch, int64_t features, bool all) {
         worst);
     CHECK(worst <= each.bound);
     CHECK(gpu.losses.back() < gpu.losses.front());
-    CHECK(gpu.launches == kSteps - 1);
+    CHECK(launches - first == kSteps - 1);
     for (const char* blocks : {"forward", "reversed", "random"}) {
       if (!all) break;
       CAPTURE(blocks);
