@@ -19,6 +19,7 @@
 // it decides how the product is computed. Does nothing where the module has its `rounding` already.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/plan.h>
 #include <mezzo/ir/printer.h>
 #include <mezzo/passes/pass.h>
 #include <mezzo/passes/policy.h>
@@ -79,13 +80,15 @@ class Decision {
       numbers_[body.parameter(i).def()] = number_of(kernel.operand(i));
     std::unordered_set<const ValueDef*> stored;
     for (Value value : body.terminator()->operands()) stored.insert(value.def());
+    // A kernel that only moves has nothing to round, and no place for a cast.
+    const bool moves = family_of(kernel) == Family::Movement;
     for (const Op& op : body) {
       if (op.num_results() != 1) continue;
       Value result = op.result();
       size_t number = ids_.try_emplace(key_of(op), next_).first->second;
       if (number == next_) ++next_;
       numbers_[result.def()] = number;
-      if (!is_16bit(result.dtype()) || stored.contains(result.def()) || !may_widen(op) ||
+      if (moves || !is_16bit(result.dtype()) || stored.contains(result.def()) || !may_widen(op) ||
           feeds_product(op))
         fixed_.insert(number);
     }

@@ -74,6 +74,12 @@ class Packer {
                           llvm::Align(static_cast<uint64_t>(element_->getScalarSizeInBits() / 8)));
   }
 
+  /// The second half of a last pair is 0: it is added. Of a size-1 axis a load gives all lanes the
+  /// same number, also those that the mask leaves out.
+  Value* or_zero(Value* mask, Value* value) {
+    return b_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
+  }
+
   /// Two vectors of compute lanes as pairs: the first in the low halves.
   Value* join_pairs(Value* even, Value* odd) {
     auto* wide = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(lanes_));
@@ -108,14 +114,16 @@ class Packer {
       Value* value = operand_.load(frame_, batch_, row, column, lanes_, mask);
       if (operand_.pairs) {
         Value* odd_mask = mask;
+        Value* odd_row = b_.CreateAdd(row, constant(1));
         if (masked) {
           Value* inside = b_.CreateICmpSLT(b_.CreateAdd(k, constant(1)), length_);
           odd_mask =
               b_.CreateAnd(mask, b_.CreateVectorSplat(static_cast<unsigned>(lanes_), inside));
+          // A number that all lanes share is loaded whatever the mask says.
+          odd_row = b_.CreateSelect(inside, odd_row, row);
         }
-        Value* odd =
-            operand_.load(frame_, batch_, b_.CreateAdd(row, constant(1)), column, lanes_, odd_mask);
-        value = join_pairs(value, odd);
+        Value* odd = operand_.load(frame_, batch_, odd_row, column, lanes_, odd_mask);
+        value = join_pairs(value, masked ? or_zero(odd_mask, odd) : odd);
       }
       store(value, address(k, 0, chunk * lanes_));
     }
@@ -145,7 +153,10 @@ class Packer {
           mask = b_.CreateAnd(k_mask, b_.CreateVectorSplat(static_cast<unsigned>(loaded), inside));
         }
         Value* value = operand_.load(frame_, batch_, row, column, loaded, mask);
-        if (operand_.pairs) value = b_.CreateBitCast(narrow(b_, ir::DType::BF16, value), vector);
+        if (operand_.pairs) {
+          if (masked) value = or_zero(mask, value);
+          value = b_.CreateBitCast(narrow(b_, ir::DType::BF16, value), vector);
+        }
         rows.push_back(value);
       }
       groups.push_back(transpose(b_, std::move(rows)));
