@@ -141,7 +141,10 @@ UserError stop_error(const TrainingDescription& description, const TrainerState:
   if (code == VerdictCode::BadIndex) {
     std::string text = bad_label(built.traced, batch, location);
     return UserError(location, text.empty() ? "an index is out of range" : text,
-                     "nothing was updated; labels and indices must lie in [0, size)");
+                     (description.options.device.is_cuda()
+                          ? "this step updated nothing, the next may have been taken; "
+                          : "nothing was updated; ") +
+                         std::string("labels and indices must lie in [0, size)"));
   }
   if (code == VerdictCode::NonfiniteParameter)
     return UserError(location, bad_parameter(built),

@@ -35,6 +35,7 @@ class CudaBackend final : public KernelBackend {
  public:
   explicit CudaBackend(std::shared_ptr<CudaContext> context) : context_(std::move(context)) {}
   std::string device() const override;
+  bool usable() const override { return context_->fault().empty(); }
   KernelImage compile(const ir::Op& kernel, const std::string& symbol) const override;
   std::shared_ptr<LoadedKernel> load(const KernelImage& image, const ir::Op& kernel) const override;
 

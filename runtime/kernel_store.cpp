@@ -39,6 +39,7 @@ struct Request {
   std::function<std::shared_ptr<LoadedKernel>(const KernelImage&)> load;
   /// What the binary is, for who looks into the folder.
   std::function<std::string(const KernelImage&)> manifest;
+  std::function<bool()> usable = [] { return true; };  // as KernelBackend says
 
   /// Code is loaded on one device.
   std::string alive_key() const { return key + "@" + device; }
@@ -122,6 +123,7 @@ std::shared_ptr<const LoadedKernel> load_stored(const Request& request, DiskCach
     if (auto image = read_image(*bytes)) return load(request, *image);
     miss_reason = "the entry is not a kernel";
   } catch (const DeviceError& error) {
+    if (!request.usable()) throw;
     // The first line says it; advice is of no use where it is compiled anew.
     const std::string_view text = error.what();
     miss_reason = fmt::format("the entry cannot be loaded: {}", text.substr(0, text.find('\n')));
@@ -149,10 +151,12 @@ Request request_of(const ir::Op& kernel, const std::string& key, const KeyContex
                    const KernelBackend& backend, Names& names) {
   const std::string symbol =
       fmt::format("{}_{}", to_string(ir::family_of(kernel)), key.substr(0, 12));
-  return {key, backend.device(),
+  return {key,
+          backend.device(),
           [&kernel, &backend, symbol] { return backend.compile(kernel, symbol); },
           [&](const KernelImage& image) { return backend.load(image, kernel); },
-          [&](const KernelImage& image) { return manifest(kernel, context, image, names); }};
+          [&](const KernelImage& image) { return manifest(kernel, context, image, names); },
+          [&backend] { return backend.usable(); }};
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ class KernelBackend {
   virtual ~KernelBackend() = default;
   /// Kernels of equal key are one where this is equal too: `cpu`, `cuda:1`.
   virtual std::string device() const = 0;
+  /// False after a fault: nothing can be loaded, and no entry of a cache is to blame.
+  virtual bool usable() const { return true; }
   virtual KernelImage compile(const ir::Op& kernel, const std::string& symbol) const = 0;
   virtual std::shared_ptr<LoadedKernel> load(const KernelImage& image,
                                              const ir::Op& kernel) const = 0;

@@ -46,6 +46,7 @@ bool stays_in_place(ir::Value value) {
 
 std::optional<Tiling> tiling_of(const ir::Op& kernel) {
   const ir::Shape space = ir::kernel_space(kernel).space;
+  if (space.elements() == 0) return std::nullopt;
   Tiling tiling;
   tiling.across = ir::vector_axis(space.dims());
   int64_t widest = 1;

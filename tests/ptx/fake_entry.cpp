@@ -17,8 +17,8 @@ Driver& driver() {
   return *result;
 }
 
-std::vector<ContextObject*>& current_contexts() {
-  thread_local std::vector<ContextObject*> contexts;
+ContextStack& current_contexts() {
+  thread_local constinit ContextStack contexts;
   return contexts;
 }
 

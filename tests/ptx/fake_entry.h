@@ -3,6 +3,7 @@
 // request, the current context and its fault.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <ptx/fake_profile.h>
 #include <ptx/fake_report.h>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,8 +38,26 @@ struct Driver {
 };
 Driver& driver();
 
+/// The contexts that a thread has pushed. Nothing is destroyed when the thread ends: destructors of
+/// the program's statics run later, and they use the driver too.
+class ContextStack {
+ public:
+  bool empty() const { return size_ == 0; }
+  runtime::cuda::ContextObject*& back() { return at_[size_ - 1]; }
+  void pop_back() { --size_; }
+  /// Throws std::length_error where a program pushes and never pops.
+  void push_back(runtime::cuda::ContextObject* context) {
+    if (size_ == at_.size()) throw std::length_error("contexts are pushed and never popped");
+    at_[size_++] = context;
+  }
+
+ private:
+  std::array<runtime::cuda::ContextObject*, 256> at_ = {};
+  size_t size_ = 0;
+};
+
 /// Contexts that are current in this thread, the top one last.
-std::vector<runtime::cuda::ContextObject*>& current_contexts();
+ContextStack& current_contexts();
 
 void count(std::string_view what, uint64_t by = 1);
 /// Counts a call that may make the host wait.
