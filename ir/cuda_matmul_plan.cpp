@@ -2,7 +2,8 @@
 // Tiles are judged by a small model of time: waves of blocks over the multiprocessors, each block
 // as long as its share of the products takes at the rate that its warp tiles can be fed with. Sums
 // by fused multiply-adds keep |error| <= 2^-24·(256 + log2 k)·sum|a·b| (2^-53 for f64), as on a
-// processor: k beyond 256 is summed in runs. Tensor cores truncate: 2^-23·k·sum|a·b|.
+// processor: k beyond 256 is summed in runs; beyond k = 262,144 no blocking keeps it. Tensor cores
+// truncate: 2^-23·k·sum|a·b|.
 #include <mezzo/ir/cuda_matmul_plan.h>
 
 #include <mezzo/ir/error.h>

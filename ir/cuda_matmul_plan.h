@@ -65,7 +65,7 @@ bool moves_in_pieces(const Op& matmul, int operand);
 CudaMatmul plan_cuda_matmul(const MatmulSpec& product, int64_t vector, bool evaluated,
                             const Target& target);
 
-/// The product of a planned kernel.
+/// The product of a planned kernel, and the plan that stands for a product.
 CudaMatmul cuda_matmul(const Op& kernel, const Target& target);
 Plan to_plan(const CudaMatmul& product);
 

@@ -71,6 +71,7 @@ class Readback {
   void begin();
   /// Puts a copy on the stream; the result can be had after end().
   std::shared_ptr<DeviceCopy> copy(cuda::DevicePointer from, size_t bytes);
+  /// Ends the run's copies.
   void end();
 
  private:

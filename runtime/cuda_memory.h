@@ -69,6 +69,7 @@ class CudaEvent {
   void record();
   /// Waits until the work before the last record() has ended; throws what a kernel did wrong.
   void wait();
+  /// Whether wait() would return at once.
   bool done();
   /// Both events must have `timing` and be done.
   double milliseconds_since(const CudaEvent& start) const;

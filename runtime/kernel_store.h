@@ -37,7 +37,9 @@ class KernelBackend {
   virtual std::string device() const = 0;
   /// False after a fault: nothing can be loaded, and no entry of a cache is to blame.
   virtual bool usable() const { return true; }
+  /// Throws what the code generator throws. `symbol`: an identifier for the code's entry.
   virtual KernelImage compile(const ir::Op& kernel, const std::string& symbol) const = 0;
+  /// Throws DeviceError where the device does not take the image.
   virtual std::shared_ptr<LoadedKernel> load(const KernelImage& image,
                                              const ir::Op& kernel) const = 0;
 };

@@ -10,6 +10,7 @@
 
 namespace mezzo::codegen {
 
+// Each emits a kernel of its family that stands alone in a function, as emit_cuda_kernel() does.
 CudaSource emit_cuda_columns(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
 CudaSource emit_cuda_elementwise(const ir::Op& kernel, const ir::Plan& plan,
                                  const std::string& name);

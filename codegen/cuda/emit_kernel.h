@@ -38,10 +38,13 @@ struct CudaSource {
   bool indirect = false;
 };
 
+/// `kernel` has a plan for `target`, an `sm_N`; entries and namespace are named after `name`, an
+/// identifier. Throws InternalError where the plan is none that the family can follow.
 CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
                             const std::string& name);
 
-/// Most kernels that one program may have: compile time grows faster than their number.
+/// Most kernels that one program may have: compile time grows faster than their number. The runtime
+/// makes a program of each kernel, so that several are compiled at once and each is cached alone.
 inline constexpr size_t kMaxKernelsPerProgram = 20;
 
 /// What is compiled: the prelude once, then the kernels.
