@@ -4,6 +4,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/plan.h>
 #include <mezzo/runtime/cuda_image.h>
+#include <mezzo/runtime/launch_text.h>
 
 #include <fmt/format.h>
 
@@ -15,20 +16,8 @@ namespace {
 /// lines behind a fault.
 std::string describe(const ir::Op& kernel) {
   constexpr int kMostShown = 4;
-  std::string ops;
-  int shown = 0, left = 0;
-  for (const ir::Op& op : *kernel.body()) {
-    if (op.kind() == ir::OpKind::Yield || op.kind() == ir::OpKind::Constant) continue;
-    if (shown == kMostShown) {
-      ++left;
-      continue;
-    }
-    ops += fmt::format("{}{}", shown++ ? ", " : "", op.info().name);
-    if (op.location().known()) ops += fmt::format(" ({})", to_string(op.location()));
-  }
-  if (left) ops += fmt::format(" and {} more", left);
   return fmt::format("@{} of @{}, {}: {}", kernel.kernel_name(), kernel.function()->name(),
-                     to_string(ir::family_of(kernel)), ops);
+                     to_string(ir::family_of(kernel)), ops_text(kernel, kMostShown, ", ", true));
 }
 
 }  // namespace

@@ -13,6 +13,8 @@ namespace mezzo::runtime {
 
 namespace {
 
+constexpr int kMostOps = 8;  // of a kernel that are named
+
 /// `32x784xf32`, as inside `tensor<...>`.
 std::string types_text(const std::vector<ir::Value>& values) {
   constexpr size_t kMostShown = 6;
@@ -27,21 +29,6 @@ std::string types_text(const std::vector<ir::Value>& values) {
   return out;
 }
 
-std::string ops_text(const ir::Op& kernel) {
-  constexpr int kMostShown = 8;
-  std::string out;
-  int shown = 0, left = 0;
-  for (const ir::Op& op : *kernel.body()) {
-    if (op.kind() == ir::OpKind::Yield || op.kind() == ir::OpKind::Constant) continue;
-    if (shown == kMostShown) {
-      ++left;
-      continue;
-    }
-    out += fmt::format("{}{}", shown++ ? " " : "", op.info().name);
-  }
-  return left ? fmt::format("{} and {} more", out, left) : out;
-}
-
 std::string bytes_text(int64_t bytes) {
   if (bytes < 10'000) return fmt::format("{} B", bytes);
   if (bytes < 10'000'000) return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
@@ -49,6 +36,21 @@ std::string bytes_text(int64_t bytes) {
 }
 
 }  // namespace
+
+std::string ops_text(const ir::Op& kernel, int most, const char* separator, bool located) {
+  std::string out;
+  int shown = 0, left = 0;
+  for (const ir::Op& op : *kernel.body()) {
+    if (op.kind() == ir::OpKind::Yield || op.kind() == ir::OpKind::Constant) continue;
+    if (shown == most) {
+      ++left;
+      continue;
+    }
+    out += fmt::format("{}{}", shown++ ? separator : "", op.info().name);
+    if (located && op.location().known()) out += fmt::format(" ({})", to_string(op.location()));
+  }
+  return left ? fmt::format("{} and {} more", out, left) : out;
+}
 
 int64_t traffic_bytes(const ir::Op& kernel) {
   // Each fits, their sum need not: it stays at the greatest number.
@@ -69,7 +71,7 @@ std::string launch_text(const ir::Op& kernel, const LoadedKernel& loaded) {
     tasks += fmt::format("{}{}", tasks.empty() ? "" : " + ", launch);
   tasks += tasks == "1" ? " task" : " tasks";
   return fmt::format("@{} {} ({}) {} -> {}, {}, {} {}", kernel.kernel_name(),
-                     to_string(ir::family_of(kernel)), ops_text(kernel),
+                     to_string(ir::family_of(kernel)), ops_text(kernel, kMostOps, " ", false),
                      types_text(kernel.operands()), types_text(kernel.results()),
                      bytes_text(traffic_bytes(kernel)), tasks, ir::print(kernel.plan()));
 }

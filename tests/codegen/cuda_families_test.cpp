@@ -7,9 +7,9 @@
 // table to every architecture.
 #include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/ir/plan.h>
+#include <support/nvrtc.h>
 #include <support/random_graph.h>
 #include <support/random_region.h>
-#include <support/skip.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -34,13 +34,6 @@ int graphs_wanted() {
 }
 bool is_long() { return graphs_wanted() > kGraphs; }
 
-bool missing() {
-  std::string reason;
-  if (codegen::nvrtc_available(&reason)) return false;
-  skip_case(reason);
-  return true;
-}
-
 /// Two of the architectures, the oldest and one of another kind; all of them where time allows.
 std::vector<std::string> architectures() {
   if (is_long()) return {std::begin(kArchitectures), std::end(kArchitectures)};
@@ -50,7 +43,7 @@ std::vector<std::string> architectures() {
 /// Every kernel of one case in `share` on each architecture, each time others.
 void check_cases(const char* name, const std::vector<CudaCase>& cases, size_t share,
                  std::optional<ir::Family> family = {}) {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   if (is_long()) share = 1;
   const auto start = std::chrono::steady_clock::now();
   FamilyCounts counts;
@@ -93,7 +86,7 @@ TEST_CASE("updates of many parameters in one kernel are those of the interpreter
 }
 
 TEST_CASE("kernels of random exact graphs are what the interpreter computes") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   for (const char* rounding : {"as-written", "excess"}) {
     FamilyCounts counts;
     for (const std::string& arch : architectures()) {
@@ -116,7 +109,7 @@ TEST_CASE("kernels of random exact graphs are what the interpreter computes") {
 }
 
 void check_regions(const char* name, RegionFamily family) {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   const auto start = std::chrono::steady_clock::now();
   FamilyCounts counts;
   for (const std::string& arch : architectures()) {

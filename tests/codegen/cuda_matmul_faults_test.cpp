@@ -3,7 +3,7 @@
 // the line where it shows, or by the results. And what the checks count of a sound product: sectors
 // of global and wavefronts of shared memory against the fewest that there could be.
 #include <mezzo/codegen/cuda/nvrtc.h>
-#include <support/skip.h>
+#include <support/nvrtc.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -22,13 +22,6 @@ namespace {
 using ir::InterpreterTensor;
 
 constexpr const char* kArch = "sm_80";
-
-bool missing() {
-  std::string reason;
-  if (codegen::nvrtc_available(&reason)) return false;
-  skip_case(reason);
-  return true;
-}
 
 std::unique_ptr<ir::Module> planned(const ProductCase& product) {
   std::unique_ptr<ir::Module> module = product.module();
@@ -141,7 +134,7 @@ std::string replaced(const std::string& text, const Fault& fault) {
 }
 
 TEST_CASE("faults in the text of a product are found") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   for (const Fault& fault : faults()) {
     INFO(std::string(fault.name));
     std::vector<std::unique_ptr<ir::Module>> modules;
@@ -203,7 +196,7 @@ void check_traffic(const ProductCase& product) {
 }
 
 TEST_CASE("products move no more sectors and wavefronts than they must") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
 #ifdef __SANITIZE_ADDRESS__
   constexpr int64_t kSize = 128;  // sanitizers slow the interpreter down
 #else

@@ -7,8 +7,8 @@
 #include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/ir/cuda_matmul_plan.h>
 #include <mezzo/ir/error.h>
+#include <support/nvrtc.h>
 #include <support/random_array.h>
-#include <support/skip.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -37,13 +37,6 @@ constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
 #endif
-
-bool missing() {
-  std::string reason;
-  if (codegen::nvrtc_available(&reason)) return false;
-  skip_case(reason);
-  return true;
-}
 
 int products_wanted() {
   const char* text = std::getenv("MEZZO_FUZZ_GRAPHS");
@@ -236,7 +229,7 @@ void check_cases(const std::vector<PlannedProduct>& cases, const std::string& ar
 }
 
 TEST_CASE("products are right on every architecture, whatever the order of blocks and lanes") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   // Sanitizers slow the interpreter down: each case on two or three architectures then.
   constexpr size_t kShare = kSanitized ? 3 : 1;
   for (size_t a = 0; a < std::size(kArchitectures); ++a) {
@@ -280,7 +273,7 @@ PlannedProduct random_case(std::mt19937_64& random) {
 }
 
 TEST_CASE("random products are right on every architecture") {
-  if (missing() || products_wanted() == 0) return;
+  if (lacks_nvrtc() || products_wanted() == 0) return;
   for (size_t a = 0; a < std::size(kArchitectures); ++a) {
     std::mt19937_64 random(a + 1);
     std::vector<PlannedProduct> cases;

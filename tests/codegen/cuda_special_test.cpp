@@ -3,8 +3,8 @@
 // sums, results in the place of operands.
 #include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/ir/plan.h>
+#include <support/nvrtc.h>
 #include <support/random_array.h>
-#include <support/skip.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -15,13 +15,6 @@
 
 namespace mezzo::test {
 namespace {
-
-bool missing() {
-  std::string reason;
-  if (codegen::nvrtc_available(&reason)) return false;
-  skip_case(reason);
-  return true;
-}
 
 /// The kernel of a module of primitive ops, its plan changed by `change`.
 template <class Change>
@@ -58,7 +51,7 @@ void check_exact(std::unique_ptr<ir::Module> module,
 }
 
 TEST_CASE("a 64-bit integer becomes a 16-bit float in one rounding") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   // Half a step of bf16, less and more by what no f64 holds beside it.
   std::vector<int64_t> values;
   for (int64_t base : {int64_t{1} << 62, int64_t{1} << 55, int64_t{1} << 53, int64_t{65504}})
@@ -85,7 +78,7 @@ TEST_CASE("a 64-bit integer becomes a 16-bit float in one rounding") {
 }
 
 TEST_CASE("a sum of negative zeros is -0, a sum of nothing +0") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   for (const char* type : {"f32", "f16", "f64"})
     for (int64_t columns : {0, 1, 7, 1024, 1031, 300000}) {
       INFO(type << " " << columns);
@@ -105,7 +98,7 @@ TEST_CASE("a sum of negative zeros is -0, a sum of nothing +0") {
 }
 
 TEST_CASE("long sums keep their blocks in f64, so that no length adds to their error") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   const std::string text = R"(module @m attributes {stage = "primitive"} {
   func @main(%x: tensor<1x1064960xf32>) -> tensor<1xf32> {
     %0 = sum %x {axes = [1]} : tensor<1x1064960xf32> -> tensor<1xf32>
@@ -135,7 +128,7 @@ TEST_CASE("long sums keep their blocks in f64, so that no length adds to their e
 }
 
 TEST_CASE("results in the place of operands are stored after all operands were read") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   const std::string swap = R"(module @m attributes {stage = "primitive"} {
   func @main(%x: tensor<37xf32>, %y: tensor<37xf32>) -> (tensor<37xf32>, tensor<37xf32>) {
     %0 = neg %x : tensor<37xf32>

@@ -4,7 +4,7 @@
 #include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/codegen/cuda/step_kernels.h>
 #include <mezzo/ir/builder.h>
-#include <support/skip.h>
+#include <support/nvrtc.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -108,13 +108,6 @@ void check_table(const DeviceBuffers& buffers, ptx::Address address,
                  const std::vector<uint64_t>& table) {
   const auto bytes = buffers.bytes(address, static_cast<int64_t>(table.size() * sizeof(uint64_t)));
   CHECK(std::memcmp(bytes.data(), table.data(), bytes.size()) == 0);
-}
-
-bool missing() {
-  std::string reason;
-  if (codegen::nvrtc_available(&reason)) return false;
-  skip_case(reason);
-  return true;
 }
 
 int cases_wanted() {
@@ -379,20 +372,20 @@ void check_scale_history(double growth, double backoff, int64_t interval) {
 }
 
 TEST_CASE("the scale of a run on the device is the interpreter's, dynamic and static") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   check_scale_history(2, 0.5, 3);
   check_scale_history(4, 0.25, 1);
   check_scale_history(1, 1, 5);
 }
 
 TEST_CASE("the finite check reads what is doubtful, in every type and size") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   check_finite_kernel("sm_75", cases_wanted() / 4);
   check_finite_kernel("sm_90", cases_wanted());
 }
 
 TEST_CASE("the verdict of the device is that of ir::judge") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   check_verdict_kernel("sm_80", cases_wanted() / 4);
   check_verdict_kernel("sm_100", cases_wanted());
 }

@@ -4,8 +4,8 @@
 // the bytes that the kernel has to move.
 #include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/ir/parser.h>
+#include <support/nvrtc.h>
 #include <support/random_array.h>
-#include <support/skip.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -15,13 +15,6 @@
 
 namespace mezzo::test {
 namespace {
-
-bool missing() {
-  std::string reason;
-  if (codegen::nvrtc_available(&reason)) return false;
-  skip_case(reason);
-  return true;
-}
 
 struct Traffic {
   uint64_t sectors = 0, ideal = 0, wavefronts = 0, ideal_wavefronts = 0;
@@ -87,7 +80,7 @@ std::string softmax(int64_t rows, int64_t columns, const std::string& type) {
 }
 
 TEST_CASE("rows that fit registers are read once and written once, in whole sectors") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   struct Case {
     int64_t rows, columns;
     double most;  // times the bytes of operands and results
@@ -104,7 +97,7 @@ TEST_CASE("rows that fit registers are read once and written once, in whole sect
 }
 
 TEST_CASE("columns are read once, in whole sectors") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   const Traffic traffic =
       traffic_of("sum of 20000x256 f16", R"(module @m attributes {stage = "primitive"} {
   func @main(%x: tensor<20000x256xf16>) -> tensor<256xf16> {
@@ -119,7 +112,7 @@ TEST_CASE("columns are read once, in whole sectors") {
 }
 
 TEST_CASE("elementwise kernels and transposes touch whole sectors once") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   for (const char* type : {"u8", "f16", "f32", "f64"}) {
     const Traffic transposed =
         traffic_of(fmt::format("transpose {}", type),

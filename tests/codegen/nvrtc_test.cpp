@@ -7,9 +7,9 @@
 
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/plan.h>
+#include <support/nvrtc.h>
 #include <support/random_graph.h>
 #include <support/random_region.h>
-#include <support/skip.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -27,13 +27,6 @@ using codegen::CudaBinary;
 using codegen::CudaSource;
 
 constexpr const char* kArchitectures[] = {"sm_80", "sm_90"};
-
-bool missing() {
-  std::string reason;
-  if (codegen::nvrtc_available(&reason)) return false;
-  skip_case(reason);
-  return true;
-}
 
 constexpr int kGraphs = 25;
 
@@ -105,27 +98,27 @@ TEST_CASE("every row of the op table is held by a kernel or named as served else
 }
 
 TEST_CASE("every elementwise row compiles for both architectures in every element type") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   check_cases("elementwise rows", elementwise_cases(), 3);
 }
 
 TEST_CASE("views, pad, iota, random numbers and index checks compile for both architectures") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   check_cases("movement", movement_cases(), 2);
 }
 
 TEST_CASE("every reduction compiles for both architectures in every element type") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   check_cases("reductions", reduction_cases(), 3);
 }
 
 TEST_CASE("reductions over leading axes compile for both architectures in every element type") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   check_cases("columns", column_cases(), 3);
 }
 
 TEST_CASE("updates of every optimizer compile for both architectures in every element type") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   check_cases("optimizer", optimizer_cases(), 8);
 }
 
@@ -171,7 +164,7 @@ TEST_CASE("tensors of more than 2^31 elements have indices of 64 bits, others ha
       CHECK(emit_for_test(*kernel, "sm_90", each.name, "k0").source.text.find("u64") ==
             std::string::npos);
   }
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   check_cases("more than 2^31 elements", wide_cases(), 1);
 }
 
@@ -203,22 +196,22 @@ void check_family(RegionFamily family, const char* name) {
 }
 
 TEST_CASE("random elementwise regions compile for both architectures without spills") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   check_family(RegionFamily::Elementwise, "elementwise");
 }
 
 TEST_CASE("random rows regions compile for both architectures without spills") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   check_family(RegionFamily::Rows, "rows");
 }
 
 TEST_CASE("random columns regions compile for both architectures without spills") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   check_family(RegionFamily::Columns, "columns");
 }
 
 TEST_CASE("kernels of random graphs compile for both architectures without spills") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   for (const char* arch : kArchitectures) {
     std::vector<CudaKernel> kernels;
     for (int seed = 1; seed <= graphs_wanted(); ++seed) {
@@ -237,7 +230,7 @@ TEST_CASE("kernels of random graphs compile for both architectures without spill
 }
 
 TEST_CASE("vectors are loads and stores of 16 bytes") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   for (const char* type : {"f32", "f16", "bf16", "i32", "i64", "u8"}) {
     const std::string tensor = std::string("tensor<4096x") + type + ">";
     std::unique_ptr<ir::Module> module =
@@ -257,7 +250,7 @@ TEST_CASE("vectors are loads and stores of 16 bytes") {
 }
 
 TEST_CASE("a source with an error is refused with the compiler's log") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   try {
     codegen::compile_cuda("extern \"C\" __global__ void k() { undeclared(); }", "sm_80", "wrong");
     FAIL("an undeclared function compiled");

@@ -2,7 +2,7 @@
 // Kernels as NVRTC compiles them for all seven architectures, executed and compared with f64; the
 // same kernels with faults, each of which has to be found and named.
 #include <mezzo/codegen/cuda/nvrtc.h>
-#include <support/skip.h>
+#include <support/nvrtc.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -19,13 +19,6 @@ namespace {
 
 constexpr const char* kArchitectures[] = {"sm_75", "sm_80",  "sm_86", "sm_89",
                                           "sm_90", "sm_100", "sm_120"};
-
-bool missing() {
-  std::string reason;
-  if (codegen::nvrtc_available(&reason)) return false;
-  mezzo::test::skip_case(reason);
-  return true;
-}
 
 /// The PTX of the kernels with one macro more.
 std::string compile(const std::string& arch, const std::string& fault = "") {
@@ -113,7 +106,7 @@ Run run_gemm(const Module& module, DeviceMemory& memory, size_t m, size_t n, siz
 }
 
 TEST_CASE("kernels of NVRTC run for every architecture, in every order of blocks and mode") {
-  if (missing()) return;
+  if (mezzo::test::lacks_nvrtc()) return;
   for (const char* arch : kArchitectures) {
     INFO(std::string(arch));
     DeviceMemory memory(64 << 20);
@@ -141,7 +134,7 @@ struct Seeded {
 };
 
 TEST_CASE("faults in kernels of NVRTC are found and named by line, thread and address") {
-  if (missing()) return;
+  if (mezzo::test::lacks_nvrtc()) return;
   const Seeded faults[] = {
       {"NO_TAIL", "gelu", FaultKind::OutOfBounds, "ld.global", "of the allocation of 10006 bytes"},
       {"GELU_SHIFT", "gelu", FaultKind::Misaligned, "ld.global",
@@ -185,7 +178,7 @@ TEST_CASE("faults in kernels of NVRTC are found and named by line, thread and ad
 }
 
 TEST_CASE("accesses of a matrix product against the ideal, and the interpreter's speed") {
-  if (missing()) return;
+  if (mezzo::test::lacks_nvrtc()) return;
   for (const char* arch : {"sm_75", "sm_90", "sm_120"}) {
     DeviceMemory memory(64 << 20);
     const Module module(compile(arch), memory);

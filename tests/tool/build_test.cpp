@@ -2,7 +2,7 @@
 // `mezzo build`: sources, PTX, cubins and manifests. Nothing is executed, so no GPU is needed;
 // where there is no NVRTC the cases that compile are skipped.
 #include <mezzo/codegen/cuda/nvrtc.h>
-#include <support/skip.h>
+#include <support/nvrtc.h>
 
 #include <doctest/doctest.h>
 
@@ -32,13 +32,6 @@ constexpr const char* kProduct = R"(module @m {
 }
 )";
 
-bool missing() {
-  std::string reason;
-  if (codegen::nvrtc_available(&reason)) return false;
-  skip_case(reason);
-  return true;
-}
-
 /// A cubin is an ELF file for NVIDIA's machine, number 190.
 bool is_cubin(const std::string& bytes) {
   return bytes.starts_with(
@@ -48,7 +41,7 @@ bool is_cubin(const std::string& bytes) {
 }
 
 TEST_CASE("build writes source, PTX and cubin of every kernel, and a manifest of them") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   Tool mezzo;
   mezzo.write("m.mz", kSoftmax);
   Finished run = mezzo("build m.mz --target=sm_90 -o out");
@@ -73,7 +66,7 @@ TEST_CASE("build writes source, PTX and cubin of every kernel, and a manifest of
 }
 
 TEST_CASE("build for several targets gives each a folder, and a policy changes the kernels") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   Tool mezzo;
   mezzo.write("m.mz", kSoftmax);
   Finished run = mezzo("build m.mz --target=sm_80,sm_90 -o out --policy=mixed_float16");
@@ -87,7 +80,7 @@ TEST_CASE("build for several targets gives each a folder, and a policy changes t
 }
 
 TEST_CASE("a product and its neighbour are built, each under its number") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   Tool mezzo;
   mezzo.write("m.mz", kProduct);
   Finished run = mezzo("build m.mz --target=sm_90 -o out");
@@ -112,7 +105,7 @@ TEST_CASE("build takes one function alone, or all, whose kernels keep apart") {
   Finished unknown = mezzo("build m.mz --target=sm_90 -o out --func=h");
   CHECK(unknown.status == 2);
   CHECK(unknown.err == "error: there is no function @h\n");
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   REQUIRE(mezzo("build m.mz --target=sm_90 -o one --func=g").status == 0);
   CHECK(std::filesystem::exists(mezzo.path("one/g.k0.ptx")));
   CHECK_FALSE(std::filesystem::exists(mezzo.path("one/f.k0.ptx")));
@@ -122,7 +115,7 @@ TEST_CASE("build takes one function alone, or all, whose kernels keep apart") {
 }
 
 TEST_CASE("functions of any name give kernels of names in C, each its own") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   Tool mezzo;
   std::string text = "module @m {\n";
   for (const char* name : {"0", "a.b", "a_b"})
@@ -137,7 +130,7 @@ TEST_CASE("functions of any name give kernels of names in C, each its own") {
 }
 
 TEST_CASE("dump=cuda and dump=ptx show the code of build") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   Tool mezzo;
   mezzo.write("m.mz", kSoftmax);
   mezzo.environment = "MEZZO_DEBUG=dump=cuda,dump=ptx";

@@ -5,7 +5,7 @@
 // everything on every architecture.
 #include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/mezzo.h>
-#include <support/skip.h>
+#include <support/nvrtc.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -87,15 +87,8 @@ void compare(int64_t batch, int64_t features, bool all) {
   }
 }
 
-bool missing() {
-  std::string reason;
-  if (codegen::nvrtc_available(&reason)) return false;
-  skip_case(reason);
-  return true;
-}
-
 void check_architecture(bool thorough) {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   if (everything()) {
     compare<DemoNetwork>(kDemoBatch, 784, true);
     run_ahead<DemoNetwork>(kDemoBatch, 784);
@@ -130,7 +123,7 @@ PROCESS_CASE("training on compute capability 12.0 is that of the CPU", "MEZZO_FA
 }
 
 PROCESS_CASE("an error ends an epoch after the step that was under way", "MEZZO_FAKE_CC=80") {
-  if (missing()) return;
+  if (lacks_nvrtc()) return;
   constexpr int64_t kBatch = 64, kBad = 5 * kBatch + 3;
   SmallNetwork network;
   Trainer trainer(network, losses::cross_entropy, optim::Adam{},
