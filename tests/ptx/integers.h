@@ -42,45 +42,39 @@ struct DoubleOf<uint64_t> {
 template <class T>
 using Double = typename DoubleOf<T>::Type;
 
-/// `f(T{})` for the host's type of a 16-, 32- or 64-bit integer; nothing for other types. Bits
-/// count as unsigned.
-template <class F>
-Execute pick_integer(Type type, F&& f) {
+/// `f(T{})` for the host's type of an integer of kLeast to kMost bytes; nothing for other types.
+/// Bits count as unsigned.
+template <size_t kLeast, size_t kMost, class F>
+Execute pick_integer_of(Type type, F&& f) {
   if (type.is_float() || type.kind == Kind::Predicate) return nullptr;
+  const auto pick = [&](auto with_sign, auto without_sign) -> Execute {
+    if constexpr (sizeof(with_sign) >= kLeast && sizeof(with_sign) <= kMost)
+      return type.is_signed() ? f(with_sign) : f(without_sign);
+    else
+      return nullptr;
+  };
   switch (type.bytes) {
     case 2:
-      return type.is_signed() ? f(int16_t{}) : f(uint16_t{});
+      return pick(int16_t{}, uint16_t{});
     case 4:
-      return type.is_signed() ? f(int32_t{}) : f(uint32_t{});
+      return pick(int32_t{}, uint32_t{});
     case 8:
-      return type.is_signed() ? f(int64_t{}) : f(uint64_t{});
+      return pick(int64_t{}, uint64_t{});
     default:
       return nullptr;
   }
+}
+template <class F>
+Execute pick_integer(Type type, F&& f) {
+  return pick_integer_of<2, 8>(type, f);
 }
 template <class F>
 Execute pick_wide_integer(Type type, F&& f) {
-  if (type.is_float() || type.kind == Kind::Predicate) return nullptr;
-  switch (type.bytes) {
-    case 4:
-      return type.is_signed() ? f(int32_t{}) : f(uint32_t{});
-    case 8:
-      return type.is_signed() ? f(int64_t{}) : f(uint64_t{});
-    default:
-      return nullptr;
-  }
+  return pick_integer_of<4, 8>(type, f);
 }
 template <class F>
 Execute pick_narrow_integer(Type type, F&& f) {
-  if (type.is_float() || type.kind == Kind::Predicate) return nullptr;
-  switch (type.bytes) {
-    case 2:
-      return type.is_signed() ? f(int16_t{}) : f(uint16_t{});
-    case 4:
-      return type.is_signed() ? f(int32_t{}) : f(uint32_t{});
-    default:
-      return nullptr;
-  }
+  return pick_integer_of<2, 4>(type, f);
 }
 
 void decode_integer_add(Decoder& d);
