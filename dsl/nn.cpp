@@ -152,7 +152,7 @@ void Parameter::set_value(const Array& value, ir::Location location) {
   state_->drawn.reset();
   // Written in place: programs that run hold its address.
   if (state_->value)
-    state_->value->bytes() = value.converted_to(state_->value->dtype()).bytes();
+    state_->value->set_bytes(value.converted_to(state_->value->dtype()).bytes());
   else
     state_->value = value;
 }

@@ -4,6 +4,7 @@
 #include <mezzo/codegen/cuda/nvrtc.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/cuda_error.h>
+#include <mezzo/runtime/cuda_memory.h>
 
 #include <fmt/format.h>
 
@@ -22,14 +23,6 @@ constexpr size_t kRememberedWork = 32;
 bool launch_blocking() {
   const char* value = std::getenv("CUDA_LAUNCH_BLOCKING");
   return value && *value && std::strcmp(value, "0") != 0;
-}
-
-std::string suspects_text(const std::vector<CudaWorkName>& work) {
-  if (work.empty()) return "work of another stream or program";
-  if (work.size() == 1) return *work.front();
-  std::string text = fmt::format("one of {}", work.size());
-  for (const CudaWorkName& name : work) text += (&name == &work.front() ? ": " : ", ") + *name;
-  return text;
 }
 
 struct Registry {
@@ -118,11 +111,20 @@ void CudaContext::check(cuda::Result code, std::string_view call, std::string_vi
   if (code != cuda::Success) fail(code, call, details);
 }
 
+std::string CudaContext::suspects_text() const {
+  if (unconfirmed_.empty()) return "work of another stream or program";
+  if (unconfirmed_.size() == 1) return *unconfirmed_.front().work;
+  std::string text = fmt::format("one of {}", unconfirmed_.size());
+  for (const Launched& each : unconfirmed_)
+    text += (&each == &unconfirmed_.front() ? ": " : ", ") + *each.work;
+  return text;
+}
+
 void CudaContext::fail(cuda::Result code, std::string_view call, std::string_view details) {
   const std::lock_guard lock(mutex_);
   if (!is_sticky(code)) throw DeviceError(cuda_error_text(call, code, details));
   if (!fault_.empty()) throw DeviceError(fault_);
-  const std::string suspects = suspects_text(unconfirmed_);
+  const std::string suspects = suspects_text();
   fault_ = fmt::format(
       "CUDA {} cannot be used any more by this process: {} stopped it earlier with {}\n"
       "note: start the program again",
@@ -142,17 +144,25 @@ void CudaContext::launched(const CudaWorkName& work, std::shared_ptr<const void>
     recording_->kernels.push_back(std::move(kernel));
     return;
   }
-  const auto known = std::find(unconfirmed_.begin(), unconfirmed_.end(), work);
-  if (known != unconfirmed_.end()) unconfirmed_.erase(known);
+  std::erase_if(unconfirmed_, [&](const Launched& each) { return each.work == work; });
   if (unconfirmed_.size() == kRememberedWork) unconfirmed_.erase(unconfirmed_.begin());
-  unconfirmed_.push_back(work);
+  unconfirmed_.push_back({work, ++launches_});
   if (blocking_) synchronize();
 }
 
 void CudaContext::synchronize() {
-  const Use use(*this);
-  check(driver_.cuStreamSynchronize(stream_), "cuStreamSynchronize");
-  unconfirmed_.clear();
+  // By an event: the stream itself may not be waited for while another thread records a graph.
+  CudaEvent reached(shared_from_this());
+  uint64_t last = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    MEZZO_CHECK(!recording_, "the stream is waited for while a graph is recorded");
+    reached.record();
+    last = launches_;
+  }
+  reached.wait();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(unconfirmed_, [&](const Launched& each) { return each.number <= last; });
 }
 
 void CudaContext::copy_to_device(cuda::DevicePointer to, const void* from, size_t bytes) {

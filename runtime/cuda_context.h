@@ -59,7 +59,7 @@ class CudaContext : public std::enable_shared_from_this<CudaContext> {
   void copy_on_device(cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes);
   void fill(cuda::DevicePointer to, uint8_t value, size_t bytes);
 
-  /// Waits for all work of the stream.
+  /// Waits for all work that has been put on the stream; other threads go on meanwhile.
   void synchronize();
 
   /// Whether every launch is waited for, so that a fault names its kernel: CUDA_LAUNCH_BLOCKING. A
@@ -99,6 +99,7 @@ class CudaContext : public std::enable_shared_from_this<CudaContext> {
   void release_pinned(void* memory) noexcept;
   void release_pinned_now(void* memory) noexcept;
   std::string largest_allocations() const;
+  std::string suspects_text() const;
   [[noreturn]] void fail(cuda::Result code, std::string_view call, std::string_view details);
 
   /// What a graph has been given so far.
@@ -123,7 +124,12 @@ class CudaContext : public std::enable_shared_from_this<CudaContext> {
   // Held for one call, and by a graph for the whole recording: nobody else's work gets into it.
   mutable std::recursive_mutex mutex_;
   std::map<cuda::DevicePointer, Allocation> allocations_;
-  std::vector<CudaWorkName> unconfirmed_;  // put on the stream and not known to have ended well
+  struct Launched {
+    CudaWorkName work;
+    uint64_t number;  // of its last launch
+  };
+  std::vector<Launched> unconfirmed_;  // put on the stream and not known to have ended well
+  uint64_t launches_ = 0;
   Recording* recording_ = nullptr;
   std::vector<cuda::DevicePointer> released_while_recording_;
   std::vector<void*> pinned_released_while_recording_;

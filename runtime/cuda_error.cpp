@@ -28,8 +28,8 @@ constexpr const char* kDriverAdvice =
 constexpr Meaning kMeanings[] = {
     {cuda::InvalidValue, "CUDA_ERROR_INVALID_VALUE", "an argument is out of its range", ""},
     {cuda::OutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY", "the device has too little free memory",
-     "use a smaller batch, recomputation or a 16-bit policy, or end other programs that use the "
-     "device"},
+     "end other programs that use the device, or use a smaller batch, recomputation or a 16-bit "
+     "policy"},
     {cuda::NotInitialized, "CUDA_ERROR_NOT_INITIALIZED", "the driver was not initialised", ""},
     {cuda::Deinitialized, "CUDA_ERROR_DEINITIALIZED", "the driver is shutting down",
      "use no device after main has returned"},

@@ -3,6 +3,7 @@
 
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/cuda_error.h>
+#include <mezzo/runtime/memory.h>
 
 #include <fmt/format.h>
 
@@ -13,14 +14,7 @@ namespace mezzo::runtime {
 
 namespace {
 
-std::string bytes_text(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB"};
-  if (bytes < 1024) return ir::counted(static_cast<int64_t>(bytes), "byte");
-  double value = static_cast<double>(bytes) / 1024;
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
+std::string bytes_text(size_t bytes) { return runtime::bytes_text(static_cast<double>(bytes)); }
 
 }  // namespace
 
@@ -41,10 +35,10 @@ DeviceBuffer CudaContext::allocate(size_t bytes, std::string_view what) {
   }
   if (code == cuda::OutOfMemory) {
     const CudaMemoryUse use_of = memory_use();
-    const auto free = static_cast<uint64_t>(use_of.free_bytes);
+    const auto free = static_cast<size_t>(use_of.free_bytes);
     fail(code, call,
          fmt::format("{} for {}, and {} of {} are free on {}{}{}", bytes_text(bytes), what,
-                     bytes_text(free), bytes_text(static_cast<uint64_t>(use_of.total_bytes)),
+                     bytes_text(free), bytes_text(static_cast<size_t>(use_of.total_bytes)),
                      device_text(), bytes <= free ? ", but not in one piece" : "",
                      largest_allocations()));
   }

@@ -148,6 +148,16 @@ void HostArray::reclaim() {
   mirror_->newer = Mirror::Newer::Host;
 }
 
+void HostArray::set_bytes(std::span<const std::byte> bytes) {
+  MEZZO_CHECK(static_cast<int64_t>(bytes.size()) == type.bytes(),
+              "an array " + ir::to_string(type) + " is given " +
+                  ir::counted(static_cast<int64_t>(bytes.size()), "byte"));
+  std::unique_lock<std::mutex> lock;
+  if (mirror_) lock = std::unique_lock(mirror_->mutex);
+  bytes_.assign(bytes.begin(), bytes.end());
+  if (mirror_) mirror_->newer = Mirror::Newer::Host;
+}
+
 HostArray::HostArray(const ir::Type& type) : type(type) {
   try {
     bytes_.resize(static_cast<size_t>(type.bytes()));

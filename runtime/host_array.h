@@ -53,6 +53,10 @@ struct HostArray {
     return bytes_;
   }
 
+  /// Writes other bytes, type.bytes() of them, in place of all, which are not fetched from a device
+  /// first.
+  void set_bytes(std::span<const std::byte> bytes);
+
   /// The copy that a program keeps; `newer`: the host's bytes are no longer right.
   void set_device_copy(std::shared_ptr<DeviceCopy> copy, bool newer);
   struct OnDevice {

@@ -4,6 +4,7 @@
 #include <mezzo/ir/plan.h>
 #include <mezzo/ir/printer.h>
 #include <mezzo/runtime/kernel_store.h>
+#include <mezzo/runtime/memory.h>
 
 #include <fmt/format.h>
 
@@ -27,12 +28,6 @@ std::string types_text(const std::vector<ir::Value>& values) {
   }
   if (values.size() > kMostShown) out += fmt::format(" and {} more", values.size() - kMostShown);
   return out;
-}
-
-std::string bytes_text(int64_t bytes) {
-  if (bytes < 10'000) return fmt::format("{} B", bytes);
-  if (bytes < 10'000'000) return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
-  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
 }  // namespace
@@ -73,7 +68,8 @@ std::string launch_text(const ir::Op& kernel, const LoadedKernel& loaded) {
   return fmt::format("@{} {} ({}) {} -> {}, {}, {} {}", kernel.kernel_name(),
                      to_string(ir::family_of(kernel)), ops_text(kernel, kMostOps, " ", false),
                      types_text(kernel.operands()), types_text(kernel.results()),
-                     bytes_text(traffic_bytes(kernel)), tasks, ir::print(kernel.plan()));
+                     bytes_text(static_cast<double>(traffic_bytes(kernel))), tasks,
+                     ir::print(kernel.plan()));
 }
 
 }  // namespace mezzo::runtime

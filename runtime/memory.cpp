@@ -5,17 +5,18 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <unistd.h>
 
 namespace mezzo::runtime {
 
-namespace {
-
-std::string gibibytes(double bytes) {
-  return fmt::format("{:.1f} GiB", bytes / (int64_t{1} << 30));
+std::string bytes_text(double bytes) {
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB"};
+  if (bytes < 1024) return ir::counted(static_cast<int64_t>(bytes), "byte");
+  size_t unit = 0;
+  for (bytes /= 1024; bytes >= 1024 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1024;
+  return fmt::format("{:.1f} {}", bytes, kUnits[unit]);
 }
-
-}  // namespace
 
 int64_t physical_memory() {
   return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
@@ -25,7 +26,7 @@ void fail_out_of_memory(const std::string& what, double bytes) {
   throw DeviceError(fmt::format(
       "out of memory: {} for {}, this machine has {}\nnote: smaller shapes or a smaller "
       "batch need less",
-      gibibytes(bytes), what, gibibytes(static_cast<double>(physical_memory()))));
+      bytes_text(bytes), what, bytes_text(static_cast<double>(physical_memory()))));
 }
 
 }  // namespace mezzo::runtime

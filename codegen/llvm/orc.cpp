@@ -169,11 +169,14 @@ void expect(llvm::Error error, const char* what) {
 }  // namespace
 
 bool sanitized_build() {
-#ifdef MEZZO_SANITIZE_ADDRESS
-  return true;
+#if defined(__has_feature)  // clang
+#define MEZZO_SANITIZES_ADDRESS __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define MEZZO_SANITIZES_ADDRESS 1
 #else
-  return false;
+#define MEZZO_SANITIZES_ADDRESS 0
 #endif
+  return MEZZO_SANITIZES_ADDRESS != 0;
 }
 
 ObjectCode compile_module(ModuleBuilder module, const CompileOptions& options) {

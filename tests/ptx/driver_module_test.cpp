@@ -2,7 +2,9 @@
 // The fake driver by its own interface: images for this and other devices, limits of launches,
 // faults of kernels.
 #include <mezzo/codegen/cuda/nvrtc.h>
+#include <mezzo/ir/error.h>
 #include <mezzo/runtime/cuda_image.h>
+#include <support/error_of.h>
 #include <support/skip.h>
 #include <support/temp_dir.h>
 
@@ -113,6 +115,10 @@ TEST_CASE("an image is a cubin with the PTX of the same compile behind it") {
   CHECK(runtime::elf_bytes(image.substr(0, bytes - 1)) == 0);
   CHECK(runtime::elf_bytes(image.substr(0, 63)) == 0);
   CHECK(runtime::elf_bytes(kKernels) == 0);
+  codegen::CudaBinary broken;
+  broken.cubin = "none";
+  check_parts(error_of<mezzo::InternalError>([&] { runtime::cuda_image(broken); }),
+              {"a CUDA program was compiled to 4 bytes that are no ELF file"});
   CHECK(runtime::architecture_of_image(kKernels) == 0);
   CHECK(runtime::ptx_of_image("").empty());
 }

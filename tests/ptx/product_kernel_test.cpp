@@ -199,7 +199,7 @@ PROCESS_CASE("a kernel's fault names kernel, op and line, and ends all use of th
   loaded.run(101);  // one element too many
   const std::string fault = error_of<DeviceError>([&] { loaded.context->synchronize(); });
   CHECK(fault ==
-        std::string("cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700): a kernel read "
+        std::string("cuEventSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700): a kernel read "
                     "or wrote memory that belongs to nobody; on ") +
             kDevice + ": kernel 'add' (" + kDescription +
             ")\n"
@@ -228,7 +228,7 @@ PROCESS_CASE("of several kernels under way any may have gone wrong") {
   loaded.run(100, second);
   loaded.poke_at(8, loaded.poke);
   CHECK(error_of<DeviceError>([&] { loaded.context->synchronize(); }) ==
-        std::string("cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700): a kernel read "
+        std::string("cuEventSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700): a kernel read "
                     "or wrote memory that belongs to nobody; on ") +
             kDevice +
             ": one of 2: kernel 'add' (@k4 of @step, elementwise: mul), kernel 'poke'\n"
@@ -242,7 +242,7 @@ PROCESS_CASE("CUDA_LAUNCH_BLOCKING names the kernel at its launch", "CUDA_LAUNCH
   CHECK(loaded.context->blocking());
   loaded.run(100);
   check_parts(error_of<DeviceError>([&] { loaded.poke_at(loaded.a.address() + 2, loaded.poke); }),
-              {"cuStreamSynchronize failed: CUDA_ERROR_MISALIGNED_ADDRESS (716): a kernel read or "
+              {"cuEventSynchronize failed: CUDA_ERROR_MISALIGNED_ADDRESS (716): a kernel read or "
                "wrote at an address that is not a multiple of the access's size; on ",
                ": kernel 'poke'\nnote: "});
 }
@@ -330,13 +330,30 @@ PROCESS_CASE("a recording that throws leaves the device usable") {
                 CudaGraph(loaded.context, "@step", [&] { loaded.context->allocate(4, "a"); });
               }),
               {"device memory is asked for while a graph is recorded"});
-  check_parts(error_of<DeviceError>([&] {
+  check_parts(error_of<InternalError>([&] {
                 CudaGraph(loaded.context, "@step", [&] { loaded.context->synchronize(); });
               }),
-              {"cuStreamSynchronize failed: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (900): the "
-               "operation cannot be part of a graph"});
+              {"the stream is waited for while a graph is recorded"});
   loaded.run(100);
   CHECK(loaded.first() == 2);
+}
+
+PROCESS_CASE("one thread waits for the stream while another one records graphs") {
+  const Loaded loaded;
+  std::thread waits([&] {
+    for (int turn = 0; turn < 200; ++turn) {
+      loaded.run(100);
+      loaded.context->synchronize();
+    }
+  });
+  for (int turn = 0; turn < 200; ++turn) {
+    const CudaGraph graph(loaded.context, "@step", [&] { loaded.run(100); });
+    CHECK(graph.nodes() == 1);
+    graph.launch();
+  }
+  waits.join();
+  CHECK(loaded.first() == 2);
+  CHECK(fake().count("kernel runs") == 400);
 }
 
 PROCESS_CASE("a fault in a graph names the graph and its kernels") {

@@ -208,8 +208,8 @@ PROCESS_CASE("too little memory: what was asked, what there is, the largest tens
         "note: the largest of this program: 256.0 KiB for parameter weight; 128.0 KiB for "
         "activations of @step; 64.0 KiB for parameter bias; 32.0 KiB for input x; 3.0 KiB for a "
         "result of @step; and 2 more\n"
-        "note: use a smaller batch, recomputation or a 16-bit policy, or end other programs that "
-        "use the device");
+        "note: end other programs that use the device, or use a smaller batch, recomputation or a "
+        "16-bit policy");
   // The device goes on.
   kept.erase(kept.begin());
   CHECK(context->allocate(540 << 10, "workspace of @step").bytes() == 540 << 10);
@@ -224,8 +224,8 @@ PROCESS_CASE("the driver refuses memory that seems to be free", "MEZZO_FAKE_OOM=
         "weight, and 1023.9 KiB of 1.0 MiB are free on device 0 (Mezzo PTX interpreter sm_80), but "
         "not in one piece\n"
         "note: the largest of this program: 100 bytes for parameter bias\n"
-        "note: use a smaller batch, recomputation or a 16-bit policy, or end other programs that "
-        "use the device");
+        "note: end other programs that use the device, or use a smaller batch, recomputation or a "
+        "16-bit policy");
   // The pool was emptied and asked once more.
   CHECK(fake().count("cuMemPoolTrimTo") == 1);
   CHECK(fake().count("cuMemAllocFromPoolAsync") == 3);
@@ -236,8 +236,8 @@ PROCESS_CASE("too little memory for the first buffer, without pools", "MEZZO_FAK
   CHECK(error_of<DeviceError>([] { runtime::cuda_context(0)->allocate(65537, "input x"); }) ==
         "cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (2): 64.0 KiB for input x, and 64.0 KiB of "
         "64.0 KiB are free on device 0 (Mezzo PTX interpreter sm_80)\n"
-        "note: use a smaller batch, recomputation or a 16-bit policy, or end other programs that "
-        "use the device");
+        "note: end other programs that use the device, or use a smaller batch, recomputation or a "
+        "16-bit policy");
 }
 
 PROCESS_CASE("pinned memory that the host refuses", "MEZZO_FAKE_FAIL=cuMemHostAlloc=2") {

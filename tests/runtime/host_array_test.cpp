@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 using mezzo::UserError;
@@ -29,7 +30,23 @@ double converted(int64_t value, DType to) {
   return array.converted_to(to).as_double(0);
 }
 
+/// A device that has been lost.
+struct LostCopy : mezzo::runtime::DeviceCopy {
+  void download(std::span<std::byte>) override { throw mezzo::DeviceError("lost"); }
+};
+
 }  // namespace
+
+TEST_CASE("all bytes can be replaced after their device was lost") {
+  HostArray two(Type(DType::F32, {2}));
+  two.set_device_copy(std::make_shared<LostCopy>(), true);
+  CHECK_THROWS_AS(two.bytes(), mezzo::DeviceError);
+  const HostArray numbers(two.type, std::vector<double>{3, 4});
+  two.set_bytes(numbers.bytes());
+  CHECK(two.to_doubles() == std::vector<double>{3, 4});
+  CHECK_FALSE(two.device_copy().current);
+  CHECK_THROWS_AS(two.set_bytes(HostArray(Type(DType::F32, {3})).bytes()), mezzo::InternalError);
+}
 
 TEST_CASE("an element that is not there and bytes that do not fit are errors") {
   HostArray two(Type(DType::F32, {2}));

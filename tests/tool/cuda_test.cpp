@@ -276,6 +276,20 @@ TEST_CASE("a cached kernel of another architecture is told and compiled anew") {
   CHECK(mezzo(kRun).err == "");
 }
 
+TEST_CASE("what serves the processor alone is told beside a GPU") {
+  const Finished threads = CudaTool()(std::string(kRun) + " --threads=2");
+  CHECK(threads.status == 2);
+  CHECK(threads.err ==
+        "error: --threads=2: it counts threads of the processor, not of a GPU\n"
+        "note: leave it out, or run with --device=cpu\n");
+  if (!has_nvrtc()) return;
+  const Finished dump = CudaTool("MEZZO_DEBUG=dump=asm ")(kRun);
+  CHECK(dump.status == 0);
+  CHECK(dump.err ==
+        "warning: MEZZO_DEBUG: 'dump=asm' shows nothing here: kernels are compiled for a GPU, and "
+        "--device=cpu runs on the processor\n");
+}
+
 TEST_CASE("too little memory names what was asked, what there is and the largest tensors") {
   if (!has_nvrtc()) return;
   CHECK(error_of_run("MEZZO_FAKE_MEMORY=100000", kTwoKernels) ==
@@ -284,8 +298,8 @@ TEST_CASE("too little memory names what was asked, what there is and the largest
         "note: the largest of this program: 32.0 KiB for activations of @f (tensor<128x64xf32> of "
         "div at net.cpp:4); 32.0 KiB for input %x (tensor<128x64xf32>) of @f; 32.0 KiB for result "
         "0 (tensor<64x128xf32>) of @f; 16 bytes for flag words of @f\n"
-        "note: use a smaller batch, recomputation or a 16-bit policy, or end other programs that "
-        "use the device\n");
+        "note: end other programs that use the device, or use a smaller batch, recomputation or a "
+        "16-bit policy\n");
   CHECK(error_of_run("MEZZO_FAKE_OOM=1", kTwoKernels)
             .starts_with("error: cuMemAllocFromPoolAsync failed: CUDA_ERROR_OUT_OF_MEMORY (2): "
                          "32.0 KiB for activations of @f (tensor<128x64xf32> of div at "
@@ -298,7 +312,7 @@ TEST_CASE("a kernel's fault names the kernel, its ops and their lines") {
   // The first kernel is stopped in its first instructions.
   const std::string variables = "MEZZO_FAKE_BUDGET=50";
   const std::string start =
-      "error: cuStreamSynchronize failed: CUDA_ERROR_LAUNCH_TIMEOUT (702): a kernel ran longer "
+      "error: cuEventSynchronize failed: CUDA_ERROR_LAUNCH_TIMEOUT (702): a kernel ran longer "
       "than the device allows; on device 0 (Mezzo PTX interpreter sm_80): ";
   const std::string graph = error_of_run(variables, kTwoKernels);
   CHECK(graph.starts_with(start + "graph '@f' of kernel 'rows_"));
