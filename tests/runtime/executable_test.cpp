@@ -419,8 +419,8 @@ TEST_CASE("launches are described by name, family, operations, types and tasks")
   auto executable = compile_text(mlp_step_text(5, 7, 6), "loss", in_memory());
   std::vector<std::string> lines = executable->launch_lines();
   REQUIRE(static_cast<int64_t>(lines.size()) == executable->kernels());
-  CHECK(lines[0].find("@k0 matmul (matmul add relu) 5x7xf32, 7x6xf32, 6xf32 -> 5x6xf32, 452 B") ==
-        0);
+  CHECK(lines[0].find(
+            "@k0 matmul (matmul add relu) 5x7xf32, 7x6xf32, 6xf32 -> 5x6xf32, 452 bytes") == 0);
 }
 
 }  // namespace
