@@ -169,14 +169,11 @@ void expect(llvm::Error error, const char* what) {
 }  // namespace
 
 bool sanitized_build() {
-#if defined(__has_feature)  // clang
-#define MEZZO_SANITIZES_ADDRESS __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define MEZZO_SANITIZES_ADDRESS 1
+#ifdef __SANITIZE_ADDRESS__  // GCC
+  return true;
 #else
-#define MEZZO_SANITIZES_ADDRESS 0
+  return __has_feature(address_sanitizer);  // clang; LLVM's headers define it as 0 elsewhere
 #endif
-  return MEZZO_SANITIZES_ADDRESS != 0;
 }
 
 ObjectCode compile_module(ModuleBuilder module, const CompileOptions& options) {
