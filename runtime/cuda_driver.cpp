@@ -170,9 +170,7 @@ CudaDeviceFacts cuda_device_facts(int ordinal) {
   facts.multiprocessors = number(cuda::MultiprocessorCount);
   facts.shared_bytes_per_block = ask(cuda::MaxSharedMemoryPerBlockOptin);
   facts.shared_bytes_without_asking = ask(cuda::MaxSharedMemoryPerBlock);
-  facts.reserved_shared_bytes = ask(cuda::ReservedSharedMemoryPerBlock);
   facts.max_threads_per_block = number(cuda::MaxThreadsPerBlock);
-  facts.max_threads_per_multiprocessor = number(cuda::MaxThreadsPerMultiprocessor);
   facts.registers_per_block = number(cuda::MaxRegistersPerBlock);
   facts.max_grid_x = ask(cuda::MaxGridDimX);
   facts.max_grid_y = ask(cuda::MaxGridDimY);

@@ -28,9 +28,7 @@ struct CudaDeviceFacts {
   int multiprocessors = 0;
   int64_t shared_bytes_per_block = 0;  // the most that a kernel can ask for
   int64_t shared_bytes_without_asking = 0;
-  int64_t reserved_shared_bytes = 0;  // of each block, by the system
   int max_threads_per_block = 0;
-  int max_threads_per_multiprocessor = 0;
   int registers_per_block = 0;
   int64_t max_grid_x = 0, max_grid_y = 0;
   bool memory_pools = false;
