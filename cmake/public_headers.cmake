@@ -61,6 +61,7 @@ set(MEZZO_PUBLIC_HEADERS
   runtime/executable.h
   runtime/host_array.h
   runtime/idx.h
+  runtime/index_flag.h
   runtime/kernel_cache.h
   runtime/log.h
   runtime/module_pipeline.h

@@ -148,7 +148,7 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments, ir::Locat
   size_t next = 0;
   for (int i = 0; i < function.num_results(); ++i)
     results.push_back(function.updated_parameter(i) ? nullptr : &out[next++]);
-  if (entry.program->run(parameters, results))
+  if (entry.program->run(parameters, results).raised())
     throw UserError(location, "jit: an index is out of range",
                     "indices and labels must lie in [0, size); nothing wraps around");
   return out;

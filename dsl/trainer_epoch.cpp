@@ -223,6 +223,8 @@ Evaluation TrainerState::evaluate(const Dataset& data, ir::Location location) {
     return {&built, &next};
   };
   auto read = [&](int64_t, const Built& built, const Batch& done) {
+    if (done.index_flag.raised())
+      throw stop_error(description, built, done, ir::VerdictCode::BadIndex, nullptr, 0, scale());
     means.add(weigh(built.traced, done), done.results[0].item(), share_of_hits(built.traced, done));
   };
   run_batches((size + batch - 1) / batch, fill, read);

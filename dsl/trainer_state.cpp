@@ -235,10 +235,7 @@ void TrainerState::run(Built& built, Batch& batch) {
     else
       results.push_back(nullptr);
   }
-  bool out_of_range = built.program->run(parameters, results);
-  // Inside a step the verdict says so.
-  if (out_of_range && !is_step(built))
-    throw stop_error(description, built, batch, ir::VerdictCode::BadIndex, nullptr, 0, scale());
+  batch.index_flag = built.program->run(parameters, results);
 }
 
 StepResult TrainerState::run_step(Built& built, Batch& batch) {

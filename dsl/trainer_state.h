@@ -31,6 +31,7 @@ class TrainerState {
     /// Loss, metric and verdict, by place in the results; the rest are updates.
     std::vector<Array> results;
     Array scale, steps;  // loss scale and steps taken, after this one, where the program has them
+    runtime::IndexFlag index_flag;  // of a run that is no step, whose verdict says so
   };
 
   /// A function compiled for one batch shape, with what stands for its parameters and results.

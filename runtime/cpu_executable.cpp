@@ -61,7 +61,7 @@ class CpuExecutable final : public Executable {
   int64_t kernels() const override { return static_cast<int64_t>(bound_.size()); }
   std::vector<std::string> launch_lines() const override;
   RunStatus run(std::span<void* const> parameters, std::span<void* const> results) override;
-  bool run(std::span<const Binding> parameters, std::span<HostArray* const> results) override {
+  IndexFlag run(std::span<const Binding> parameters, std::span<HostArray* const> results) override {
     const HostPointers pointers = host_pointers(function_, parameters, results);
     return run(pointers.parameters, pointers.results).index_out_of_range;
   }

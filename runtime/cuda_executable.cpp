@@ -53,7 +53,7 @@ class CudaExecutable final : public Executable {
   int64_t kernels() const override { return static_cast<int64_t>(bound_.size()); }
   std::vector<std::string> launch_lines() const override;
   RunStatus run(std::span<void* const> parameters, std::span<void* const> results) override;
-  bool run(std::span<const Binding> parameters, std::span<HostArray* const> results) override;
+  IndexFlag run(std::span<const Binding> parameters, std::span<HostArray* const> results) override;
 
  private:
   /// A kernel with the values of its parameters, 8 bytes each.
@@ -94,8 +94,8 @@ class CudaExecutable final : public Executable {
   void enqueue(Launch launch);
   void launch(const Bound& bound) const;
   std::vector<std::shared_ptr<CudaCopy>> copies_for(std::span<HostArray* const> results) const;
-  void copy_results(std::span<const Binding> parameters, std::span<HostArray* const> results,
-                    std::span<const std::shared_ptr<CudaCopy>> copies);
+  IndexFlag copy_results(std::span<const Binding> parameters, std::span<HostArray* const> results,
+                         std::span<const std::shared_ptr<CudaCopy>> copies);
   void log_launches();
   void log_numerics(std::span<const Binding> parameters, std::span<HostArray* const> results);
   std::vector<uint32_t> read_words() const;
@@ -138,7 +138,7 @@ void CudaExecutable::prepare(std::span<const StoredKernel> kernels, bool disk) {
     (is_shared(i) ? staged_state : staged_inputs) += pinned_bytes(bytes);
   }
   shared_.resize(inputs_.size());
-  int64_t small = 0;
+  int64_t small = pinned_bytes(sizeof(uint32_t));  // the index flag
   const std::vector<ir::Value> values = function_.results();
   for (int i = 0; i < function_.num_results(); ++i) {
     const auto place = static_cast<size_t>(i);
@@ -303,9 +303,9 @@ std::vector<std::shared_ptr<CudaCopy>> CudaExecutable::copies_for(
   return copies;
 }
 
-void CudaExecutable::copy_results(std::span<const Binding> parameters,
-                                  std::span<HostArray* const> results,
-                                  std::span<const std::shared_ptr<CudaCopy>> copies) {
+IndexFlag CudaExecutable::copy_results(std::span<const Binding> parameters,
+                                       std::span<HostArray* const> results,
+                                       std::span<const std::shared_ptr<CudaCopy>> copies) {
   // What was launched happens, whatever fails below.
   for (int i = 0; i < function_.num_results(); ++i)
     if (const ir::Value updated = function_.updated_parameter(i)) {
@@ -327,12 +327,16 @@ void CudaExecutable::copy_results(std::span<const Binding> parameters,
     context_->copy_on_device(copies[i]->address(), from, bytes);
     made[i] = copies[i];
   }
+  IndexFlag flag;
+  if (!is_step_ && checks_index_) flag = IndexFlag(readback_->copy(index_flag(), sizeof(uint32_t)));
   readback_->end();
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i]) results[i]->set_device_copy(std::move(made[i]), true);
+  return flag;
 }
 
-bool CudaExecutable::run(std::span<const Binding> parameters, std::span<HostArray* const> results) {
+IndexFlag CudaExecutable::run(std::span<const Binding> parameters,
+                              std::span<HostArray* const> results) {
   check_bindings(function_, parameters, results);
   const std::vector<std::shared_ptr<CudaCopy>> copies = copies_for(results);
   upload_inputs(parameters);
@@ -345,10 +349,9 @@ bool CudaExecutable::run(std::span<const Binding> parameters, std::span<HostArra
     if (!graph_) graph_.emplace(context_, "@" + function_.name(), launch_all);
     graph_->launch();
   }
-  copy_results(parameters, results, copies);
+  IndexFlag flag = copy_results(parameters, results, copies);
   if (log_.numerics) log_numerics(parameters, results);
-  if (is_step_ || !checks_index_) return false;
-  return read_words().back() != 0;
+  return flag;
 }
 
 RunStatus CudaExecutable::run(std::span<void* const> parameters, std::span<void* const> results) {
@@ -369,7 +372,7 @@ RunStatus CudaExecutable::run(std::span<void* const> parameters, std::span<void*
     out_pointers.push_back(results[i] || out[i].type.bytes() == 0 ? &out[i] : nullptr);
   const std::vector<Binding> bound(in.begin(), in.end());
   RunStatus status;
-  status.index_out_of_range = run(bound, out_pointers);
+  status.index_out_of_range = run(bound, out_pointers).raised();
   read_ = read_words();
   status.words = std::span(read_).first(read_.size() - 1);
   const std::vector<bool> updated = updated_parameters(function_);

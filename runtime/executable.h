@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mezzo/ir/graph.h>
+#include <mezzo/runtime/index_flag.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +48,8 @@ class Executable {
   /// of pointers and for null where there are elements.
   virtual RunStatus run(std::span<void* const> parameters, std::span<void* const> results) = 0;
   /// As Program::run: what a device has computed stays there until somebody looks.
-  virtual bool run(std::span<const Binding> parameters, std::span<HostArray* const> results) = 0;
+  virtual IndexFlag run(std::span<const Binding> parameters,
+                        std::span<HostArray* const> results) = 0;
 
   /// One line per kernel: name, family, ops, types, bytes, tasks, plan.
   virtual std::vector<std::string> launch_lines() const = 0;

@@ -23,7 +23,7 @@ class CompiledProgram : public Program {
                   const CompileOptions& options)
       : executable_(compile(std::move(module), function, options, &report)) {}
   const ir::Function& function() const override { return executable_->function(); }
-  bool run(std::span<const Binding> parameters, std::span<HostArray* const> results) override {
+  IndexFlag run(std::span<const Binding> parameters, std::span<HostArray* const> results) override {
     return executable_->run(parameters, results);
   }
   std::vector<std::string> launch_lines() const override { return executable_->launch_lines(); }
@@ -62,7 +62,7 @@ class InterpretedProgram : public Program {
 
   const ir::Function& function() const override { return *function_; }
 
-  bool run(std::span<const Binding> bound, std::span<HostArray* const> arrays) override {
+  IndexFlag run(std::span<const Binding> bound, std::span<HostArray* const> arrays) override {
     const auto [parameters, results] = host_pointers(*function_, bound, arrays);
     std::vector<ir::InterpreterTensor> inputs;
     for (int i = 0; i < function_->num_parameters(); ++i) {

@@ -5,6 +5,7 @@
 
 #include <mezzo/runtime/binding.h>
 #include <mezzo/runtime/compiler.h>
+#include <mezzo/runtime/index_flag.h>
 #include <mezzo/runtime/module_pipeline.h>
 
 #include <memory>
@@ -22,9 +23,10 @@ class Program {
   virtual const ir::Function& function() const = 0;
   /// Runs the function. `parameters[i]` is of the type of parameter i, and one that the program may
   /// change where a result updates it; `results[j]` is of the type of result j, or null for one
-  /// that updates a parameter. True when an index was out of range, which in a step the verdict
-  /// tells. Throws InternalError for other arrays than these.
-  virtual bool run(std::span<const Binding> parameters, std::span<HostArray* const> results) = 0;
+  /// that updates a parameter. The flag tells whether an index was out of range, which in a step
+  /// the verdict does. Throws InternalError for other arrays than these.
+  virtual IndexFlag run(std::span<const Binding> parameters,
+                        std::span<HostArray* const> results) = 0;
   /// One line a launch; none for the interpreter.
   virtual std::vector<std::string> launch_lines() const = 0;
 

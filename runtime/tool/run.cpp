@@ -145,12 +145,12 @@ int run(const RunArguments& arguments) {
   std::vector<HostArray*> out;
   for (HostArray& array : results) out.push_back(&array);
   const std::vector<runtime::Binding> in(inputs.begin(), inputs.end());
-  bool index_out_of_range = program->run(in, out);
+  const runtime::IndexFlag flag = program->run(in, out);
   for (size_t i = 0; i < results.size(); ++i) {
     write_result(arguments.output, static_cast<int>(i), results[i]);
     std::printf("%s\n", runtime::result_line(function, static_cast<int>(i), results[i]).c_str());
   }
-  if (!index_out_of_range) return 0;
+  if (!flag.raised()) return 0;
   std::fprintf(stderr, "error: an index or a label is out of range; the results are not valid\n");
   return 1;
 }
