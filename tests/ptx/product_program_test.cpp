@@ -5,6 +5,7 @@
 #include <mezzo/runtime/program.h>
 #include <support/skip.h>
 
+#include <cmath>
 #include <memory>
 #include <ptx/driver_support.h>
 #include <string>
@@ -27,11 +28,20 @@ constexpr const char* kTwoKernels = R"(module @net {
 }
 )";
 
-std::unique_ptr<runtime::Program> build(runtime::DeviceId::Kind kind) {
+constexpr const char* kLabels = R"(module @net {
+  func @f(%x: tensor<4x8xf32>, %labels: tensor<4xi32>) -> tensor<f32> {
+    %loss = cross_entropy %x, %labels {reduce = "mean"} : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+)";
+
+std::unique_ptr<runtime::Program> build(runtime::DeviceId::Kind kind,
+                                        const char* text = kTwoKernels) {
   runtime::CompileOptions options;
   options.device.kind = kind;
   options.disk_cache = false;
-  return runtime::build_program(ir::parse(kTwoKernels, "net.mz"), "f", options);
+  return runtime::build_program(ir::parse(text, "net.mz"), "f", options);
 }
 
 struct Results {
@@ -77,6 +87,31 @@ TEST_CASE("a program on the device is one launch a run, and runs wait for nothin
     for (int64_t i = 0; i < 64; ++i) CHECK(results[turn].m.as_double(i) == expected.m.as_double(i));
   }
   CHECK(fake().count("kernel runs") == kKernels * kTurns);
+}
+
+TEST_CASE("an index out of range is told of its own run, by a flag that nobody waits for") {
+  std::string reason;
+  if (!codegen::nvrtc_available(&reason)) return skip_case(reason);
+  if (!in_own_process(
+          "an index out of range is told of its own run, by a flag that nobody waits for", {}))
+    return;
+  const auto cuda = build(runtime::DeviceId::Kind::Cuda, kLabels);
+  const HostArray x(ir::Type(ir::DType::F32, {4, 8}));
+  std::vector<runtime::IndexFlag> flags;
+  std::vector<HostArray> losses(3, HostArray(ir::Type(ir::DType::F32, {})));
+  fake().reset_counts();
+  for (int turn = 0; turn < 3; ++turn) {
+    const HostArray labels(ir::Type(ir::DType::I32, {4}),
+                           std::vector<double>{0, 7, turn == 1 ? 8.0 : 3.0, -100});
+    const std::vector<runtime::Binding> bound = {x, labels};
+    std::vector<HostArray*> results = {&losses[static_cast<size_t>(turn)]};
+    flags.push_back(cuda->run(bound, results));
+    if (turn < 2) CHECK(fake().count("kernel runs") == 0);
+  }
+  CHECK_FALSE(flags[0].raised());
+  CHECK(flags[1].raised());
+  CHECK_FALSE(flags[2].raised());
+  CHECK(losses[2].as_double(0) == doctest::Approx(std::log(8.0)));
 }
 
 }  // namespace
