@@ -59,36 +59,65 @@ struct NormalTail {
   typename E::I exponent;  ///< n + 2 * bias
 };
 
-/// ratio = w q(t) with w = 1 / (a + k), t = 1 - 2 k w, q minimax over all a >= 0.99: k = 3.375 and
-/// degree 8 (f32, 2^-27.1), k = 3.9375 and degree 20 (f64, 2^-55.8). The rounding errors of a + k
-/// and of w are put back: the ratio is steeper in w than its own last bit allows. a^2 is carried as
-/// a sum of two floats. Below a = 1 not accurate.
+/// exp(a^2 / 2) P(N > a) at a >= 1, and what its rounding errors are made of.
+template <class E>
+struct NormalRatio {
+  typename E::F value;  ///< w q + rest
+  typename E::F w;
+  typename E::F rest;
+  typename E::F t;
+  typename E::F slope;  ///< q = first + t * slope
+  typename E::F first;
+  typename E::F q;
+};
+
+/// The ratio is w q(t) with w = 1 / (a + k), t = 1 - 2 k w, q minimax over all a >=
+/// 0.99: k = 3.375 and degree 8 (f32, 2^-27.1), k = 3.9375 and degree 20 (f64, 2^-55.8). The
+/// rounding errors of a + k and of w are put back: the ratio is steeper in w than its own last bit
+/// allows. `low`, if given, is added to a. Below a = 1 not accurate.
 template <ScalarEmitter E>
-NormalTail<E> normal_tail(E& e, typename E::F a_unbounded) {
-  const auto a = at_most(e, a_unbounded, e.width() == 32 ? 14.6 : 38.7);
+NormalRatio<E> normal_ratio(E& e, typename E::F a, const typename E::F* low = nullptr) {
   const double k32 = 3.375;
   const double k64 = 3.9375;
   const auto k = constant_by_width(e, k32, k64);
   const auto one = e.constant(1.0);
   const auto d = e.add(a, k);
-  const auto d_low = e.sub(a, e.sub(d, k));
+  auto d_low = e.sub(a, e.sub(d, k));
+  if (low != nullptr) d_low = e.add(d_low, *low);
   const auto w = e.div(one, d);
   const auto minus_w = e.neg(w);
   const auto w_low = e.mul(w, e.fma(minus_w, d_low, e.fma(minus_w, d, one)));
   const auto minus_2k = constant_by_width(e, -2 * k32, -2 * k64);
   const auto t = e.fma(minus_2k, w_low, e.fma(minus_2k, w, one));
-  const auto q =
+  const auto slope =
       polynomial(e, t,
-                 {0.7410803, -0.5529923, 0.2953755, -0.09838175, 0.008725423, 0.007797324,
-                  -0.0022797955, -0.0007437426, 0.00035072138},
-                 {0.7541108056114132,      -0.6032175877860374,     0.3788883217419735,
-                  -0.17784760767380367,    0.05445373511100462,     -0.005057371600495469,
-                  -0.0038312483086010538,  0.0014048022162208174,   0.0002434497576615605,
-                  -0.00021491755995917952, -2.2422761978666114e-05, 3.355882748569646e-05,
-                  4.545084753360121e-06,   -5.498340183428851e-06,  -1.3618570875859953e-06,
-                  8.643512776060938e-07,   3.9467902049068034e-07,  -1.107406087128285e-07,
-                  -9.053471542545415e-08,  8.543714946653316e-09,   1.1647254750011863e-08});
-  const auto ratio = e.fma(w, q, e.mul(w_low, q));
+                 {-0.5529923, 0.2953755, -0.09838175, 0.008725423, 0.007797324, -0.0022797955,
+                  -0.0007437426, 0.00035072138},
+                 {-0.6032175877860374,     0.3788883217419735,      -0.17784760767380367,
+                  0.05445373511100462,     -0.005057371600495469,   -0.0038312483086010538,
+                  0.0014048022162208174,   0.0002434497576615605,   -0.00021491755995917952,
+                  -2.2422761978666114e-05, 3.355882748569646e-05,   4.545084753360121e-06,
+                  -5.498340183428851e-06,  -1.3618570875859953e-06, 8.643512776060938e-07,
+                  3.9467902049068034e-07,  -1.107406087128285e-07,  -9.053471542545415e-08,
+                  8.543714946653316e-09,   1.1647254750011863e-08});
+  const auto first = constant_by_width(e, 0.7410803, 0.7541108056114132);
+  const auto q = e.fma(slope, t, first);
+  const auto rest = e.mul(w_low, q);
+  return {e.fma(w, q, rest), w, rest, t, slope, first, q};
+}
+
+/// What is missing in the value of a ratio.
+template <ScalarEmitter E>
+typename E::F ratio_low(E& e, const NormalRatio<E>& r) {
+  const auto q_low = e.fma(r.slope, r.t, e.sub(r.first, r.q));
+  return e.fma(r.w, q_low, e.add(e.fma(r.w, r.q, e.neg(r.value)), r.rest));
+}
+
+/// a^2 is carried as a sum of two floats. Below a = 1 not accurate.
+template <ScalarEmitter E>
+NormalTail<E> normal_tail(E& e, typename E::F a_unbounded) {
+  const auto a = at_most(e, a_unbounded, e.width() == 32 ? 14.6 : 38.7);
+  const auto ratio = normal_ratio<E>(e, a).value;
   const auto square = e.mul(a, a);
   const auto square_low = e.fma(a, a, e.neg(square));
   const auto minus_half = e.constant(-0.5);
@@ -136,24 +165,52 @@ typename E::F normal_cdf_outer(E& e, typename E::F x) {
   return e.select(e.lt(x, e.constant(0.0)), upper, e.sub(e.constant(1.0), upper));
 }
 
-/// Error function: below 1 a + a q(a^2), q minimax of degree 6 (f32, 2^-29.1) and 11 (f64,
-/// 2^-56.0); from 1 on 1 - 2 P(N > sqrt(2) a).
+/// erf(a) / a - 1 for |a| <= 1: q(a^2), q minimax of degree 6 (f32, 2^-29.1) and 11 (f64, 2^-56.0).
+template <ScalarEmitter E>
+typename E::F erf_rest(E& e, typename E::F a) {
+  return polynomial(e, e.mul(a, a),
+                    {0.12837917, -0.37612626, 0.11283579, -0.026853347, 0.0051871645, -0.0007997887,
+                     7.8070574e-05},
+                    {0.12837916709551256, -0.37612638903183343, 0.11283791670936949,
+                     -0.02686617064195855, 0.005223977596726443, -0.0008548325484220256,
+                     0.0001205528045944609, -1.4924464563894979e-05, 1.644413142678011e-06,
+                     -1.618378766886561e-07, 1.3615517613666596e-08, -7.604937728415013e-10});
+}
+
+/// Error function: below 1 a + a q(a^2), from there on 1 - 2 P(N > sqrt(2) a).
 template <ScalarEmitter E>
 typename E::F dev_erf(E& e, typename E::F x) {
   const auto a = e.abs(x);
   const auto one = e.constant(1.0);
-  const auto q =
-      polynomial(e, e.mul(a, a),
-                 {0.12837917, -0.37612626, 0.11283579, -0.026853347, 0.0051871645, -0.0007997887,
-                  7.8070574e-05},
-                 {0.12837916709551256, -0.37612638903183343, 0.11283791670936949,
-                  -0.02686617064195855, 0.005223977596726443, -0.0008548325484220256,
-                  0.0001205528045944609, -1.4924464563894979e-05, 1.644413142678011e-06,
-                  -1.618378766886561e-07, 1.3615517613666596e-08, -7.604937728415013e-10});
-  const auto small = e.fma(a, q, a);
+  const auto small = e.fma(a, erf_rest(e, a), a);
   const auto upper = normal_upper_tail(e, e.mul(a, e.constant(0x1.6a09e667f3bcdp0)));
   const auto large = e.fma(e.constant(-2.0), upper, one);
   return with_sign_of(e, e.select(e.lt(a, one), small, large), x);
+}
+
+/// 1 - erf(x): within 3/4 1 - x - x q(x^2), beyond 2 P(N > sqrt(2) a) or 2 less that. The exponent
+/// -a^2 is made from a itself, because it magnifies the rounding of its argument.
+template <ScalarEmitter E>
+typename E::F dev_erfc(E& e, typename E::F x) {
+  const auto one = e.constant(1.0);
+  const auto two = e.constant(2.0);
+  const FloatPair<E> linear = two_sum(e, one, e.neg(x));
+  const auto near = e.add(linear.high, e.fma(e.neg(x), erf_rest(e, x), linear.low));
+
+  const auto a = at_most(e, e.abs(x), e.width() == 32 ? 10.4 : 27.3);
+  const auto root_two = constant_by_width(e, 0x1.6a09e6p+0, 0x1.6a09e667f3bcdp+0);
+  const auto root_two_low = constant_by_width(e, 0x1.9fcef4p-26, -0x1.bdd3413b26456p-54);
+  const FloatPair<E> scaled = two_product(e, a, root_two);
+  const auto scaled_low = e.fma(a, root_two_low, scaled.low);
+  const NormalRatio<E> ratio = normal_ratio(e, scaled.high, &scaled_low);
+  const auto square = e.mul(a, a);
+  const auto rest = e.neg(e.fma(a, a, e.neg(square)));
+  const auto reduced = reduce_exp(e, e.neg(square), &rest);
+  const auto fraction = expm1_reduced(e, reduced);
+  const auto product = e.add(ratio.value, e.fma(ratio.value, fraction, ratio_low(e, ratio)));
+  const auto tail = scale_by_exponent(e, e.add(product, product), reduced.exponent);
+  const auto far = e.select(e.lt(x, e.constant(0.0)), e.sub(two, tail), tail);
+  return e.select(e.lt(e.abs(x), e.constant(0.75)), near, far);
 }
 
 /// x Phi(x), the exact form of GELU; gelu(-inf) = -0.

@@ -9,12 +9,19 @@
 // or reassociation.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
 
 namespace mezzo::codegen {
+
+/// The type that `rare` is asked about in the concept.
+template <class F>
+struct RareMaker {
+  std::array<F, 1> operator()() const;
+};
 
 /// The operations of an emitter. Comparisons are ordered (false on NaN) except `ne`, which is true
 /// on NaN.
@@ -58,6 +65,11 @@ concept ScalarEmitter = requires(E e, typename E::F x, typename E::I i, typename
   // zero-extended.
   { e.umul32_low(i, i) } -> std::same_as<typename E::I>;
   { e.umul32_high(i, i) } -> std::same_as<typename E::I>;
+  // The third operand's values where b holds, else the second's. The function is called once; what
+  // it emits is branched around where b holds nowhere (in no lane, in no thread).
+  {
+    e.rare(b, std::array<typename E::F, 1>{x}, RareMaker<typename E::F>{})
+  } -> std::same_as<std::array<typename E::F, 1>>;
 };
 
 /// Facts of the float format of an emitter's width.
@@ -123,6 +135,55 @@ template <ScalarEmitter E>
 FloatPair<E> fast_two_sum(E& e, typename E::F a, typename E::F b) {
   const auto sum = e.add(a, b);
   return {sum, e.sub(b, e.sub(sum, a))};
+}
+
+/// a + b with the error of the sum, whichever is larger.
+template <ScalarEmitter E>
+FloatPair<E> two_sum(E& e, typename E::F a, typename E::F b) {
+  const auto sum = e.add(a, b);
+  const auto part_b = e.sub(sum, a);
+  const auto part_a = e.sub(sum, part_b);
+  return {sum, e.add(e.sub(a, part_a), e.sub(b, part_b))};
+}
+
+/// a * b with the error of the product.
+template <ScalarEmitter E>
+FloatPair<E> two_product(E& e, typename E::F a, typename E::F b) {
+  const auto product = e.mul(a, b);
+  return {product, e.fma(a, b, e.neg(product))};
+}
+
+/// (a.high + a.low) / (b.high + b.low), one division.
+template <ScalarEmitter E>
+FloatPair<E> divide(E& e, const FloatPair<E>& a, const FloatPair<E>& b) {
+  const auto inverse = e.div(e.constant(1.0), b.high);
+  const auto quotient = e.mul(a.high, inverse);
+  const auto minus_q = e.neg(quotient);
+  const auto residual = e.fma(minus_q, b.low, e.add(e.fma(minus_q, b.high, a.high), a.low));
+  return {quotient, e.mul(residual, inverse)};
+}
+
+/// The square root of a positive sum.
+template <ScalarEmitter E>
+FloatPair<E> square_root(E& e, const FloatPair<E>& a) {
+  const auto root = e.sqrt(a.high);
+  const auto residual = e.add(e.fma(e.neg(root), root, a.high), a.low);
+  return {root, e.div(e.mul(residual, e.constant(0.5)), root)};
+}
+
+/// b ? i : j.
+template <ScalarEmitter E>
+typename E::I select_bits(E& e, typename E::B b, typename E::I i, typename E::I j) {
+  return e.to_bits(e.select(b, e.from_bits(i), e.from_bits(j)));
+}
+
+/// Whether the bit of that number, below those of the exponent, is set.
+template <ScalarEmitter E>
+typename E::B bit_is_set(E& e, typename E::I i, int bit) {
+  const FloatFormat& format = format_of(e);
+  const auto one = e.iconstant(int64_t{format.bias} << format.mantissa);
+  const auto marked = e.from_bits(e.ior(one, e.iand(i, e.iconstant(int64_t{1} << bit))));
+  return e.ne(marked, e.constant(1.0));
 }
 
 /// The sign bit of x alone.

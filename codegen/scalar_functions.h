@@ -6,5 +6,10 @@
 #include <mezzo/codegen/scalar_activation.h>
 #include <mezzo/codegen/scalar_basic.h>
 #include <mezzo/codegen/scalar_exp_log.h>
+#include <mezzo/codegen/scalar_gamma.h>
+#include <mezzo/codegen/scalar_hyperbolic.h>
+#include <mezzo/codegen/scalar_inverse_trig.h>
 #include <mezzo/codegen/scalar_pow.h>
 #include <mezzo/codegen/scalar_random.h>
+#include <mezzo/codegen/scalar_root.h>
+#include <mezzo/codegen/scalar_trig.h>

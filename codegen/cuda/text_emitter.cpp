@@ -55,4 +55,25 @@ std::string TextEmitter::define(std::string_view type, const std::string& expres
   return name;
 }
 
+TextEmitter::F TextEmitter::variable(const F& value) {
+  std::string name = prefix_ + std::to_string(count_++);
+  fmt::format_to(std::back_inserter(out_), "{:{}}{} {} = {};\n", "", indent_, float_type(), name,
+                 value);
+  return name;
+}
+
+void TextEmitter::assign(const F& variable, const F& value) {
+  fmt::format_to(std::back_inserter(out_), "{:{}}{} = {};\n", "", indent_, variable, value);
+}
+
+void TextEmitter::open(const B& condition) {
+  fmt::format_to(std::back_inserter(out_), "{:{}}if ({}) {{\n", "", indent_, condition);
+  indent_ += 2;
+}
+
+void TextEmitter::close() {
+  indent_ -= 2;
+  fmt::format_to(std::back_inserter(out_), "{:{}}}}\n", "", indent_);
+}
+
 }  // namespace mezzo::codegen

@@ -5,6 +5,7 @@
 
 #include <mezzo/codegen/scalar_emitter.h>
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -72,10 +73,27 @@ class TextEmitter {
   I umul32_low(const I& i, const I& j);
   I umul32_high(const I& i, const I& j);
 
+  template <size_t N, class Make>
+  std::array<F, N> rare(const B& b, const std::array<F, N>& values, Make make) {
+    std::array<F, N> results;
+    for (size_t i = 0; i < N; ++i) results[i] = variable(values[i]);
+    open(b);
+    const std::array<F, N> made = make();
+    for (size_t i = 0; i < N; ++i) assign(results[i], made[i]);
+    close();
+    return results;
+  }
+
  private:
   F define_float(const std::string& expression) { return define(float_type(), expression); }
   F call(std::string_view f32, std::string_view f64, const std::string& arguments);
   std::string define(std::string_view type, const std::string& expression);
+  /// A float that `assign` may change.
+  F variable(const F& value);
+  void assign(const F& variable, const F& value);
+  /// What follows until `close` runs where `condition` holds.
+  void open(const B& condition);
+  void close();
 
   std::string& out_;
   int width_;

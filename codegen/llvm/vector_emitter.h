@@ -8,10 +8,14 @@
 #include <mezzo/codegen/scalar_emitter.h>
 
 #include <llvm/ADT/APInt.h>
+#include <llvm/IR/BasicBlock.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/Function.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
+
+#include <array>
 
 namespace mezzo::codegen {
 
@@ -93,6 +97,31 @@ class VectorEmitter {
     llvm::Value* product =
         builder_.CreateMul(builder_.CreateZExt(i, wide_), builder_.CreateZExt(j, wide_));
     return builder_.CreateTrunc(builder_.CreateLShr(product, uint64_t{32}), int_);
+  }
+
+  template <size_t N, class Make>
+  std::array<F, N> rare(B b, const std::array<F, N>& values, Make make) {
+    llvm::BasicBlock* before = builder_.GetInsertBlock();
+    llvm::Function* function = before->getParent();
+    auto* somewhere = llvm::BasicBlock::Create(builder_.getContext(), "rare", function);
+    auto* after = llvm::BasicBlock::Create(builder_.getContext(), "common", function);
+    llvm::Value* any = b->getType()->isVectorTy() ? builder_.CreateOrReduce(b) : b;
+    // Lanes behind the end of a tensor may hold anything, which must not decide a branch.
+    builder_.CreateCondBr(builder_.CreateFreeze(any), somewhere, after);
+    builder_.SetInsertPoint(somewhere);
+    const std::array<F, N> made = make();
+    std::array<F, N> chosen, results;
+    for (size_t i = 0; i < N; ++i) chosen[i] = select(b, made[i], values[i]);
+    builder_.CreateBr(after);
+    llvm::BasicBlock* end = builder_.GetInsertBlock();
+    builder_.SetInsertPoint(after);
+    for (size_t i = 0; i < N; ++i) {
+      llvm::PHINode* joined = builder_.CreatePHI(float_, 2);
+      joined->addIncoming(values[i], before);
+      joined->addIncoming(chosen[i], end);
+      results[i] = joined;
+    }
+    return results;
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <mezzo/codegen/scalar_functions.h>
 
 #include <mezzo/ir/dtype.h>
+#include <mezzo/ir/host_scalar.h>
 #include <support/host_emitter.h>
 
 #include <doctest/doctest.h>
@@ -63,6 +64,39 @@ W oracle_gelu_grad(W x) {
   return std::isinf(x) ? W(x > 0) : oracle_cdf(x) + x * oracle_density(x);
 }
 
+template <class W>
+W oracle_lgamma(W x) {
+  int sign = 0;
+  return static_cast<W>(::lgammal_r(x, &sign));
+}
+
+constexpr long double kPi = std::numbers::pi_v<long double>;
+
+/// y less the nearest integer.
+template <class W>
+long double to_integer(W y) {
+  return static_cast<long double>(y) - std::nearbyint(static_cast<long double>(y));
+}
+
+template <class W>
+W oracle_digamma(W x) {
+  if (x == 0) return -1 / x;
+  if (x > 0) return std::isinf(x) ? x : static_cast<W>(ir::host_digamma_positive(x));
+  const long double f = to_integer(-x);
+  if (x <= W(-0.5) && f == 0) return std::numeric_limits<W>::quiet_NaN();
+  return static_cast<W>(ir::host_digamma_positive(1 - static_cast<long double>(x)) +
+                        kPi / std::tan(kPi * f));
+}
+
+template <class W>
+W oracle_trigamma(W x) {
+  if (x > 0) return std::isinf(x) ? 0 : static_cast<W>(ir::host_trigamma_positive(x));
+  const long double sine = std::sin(kPi * to_integer(x));
+  if (sine == 0) return std::numeric_limits<W>::infinity();
+  const long double pole = kPi / sine;
+  return static_cast<W>(pole * pole - ir::host_trigamma_positive(1 - static_cast<long double>(x)));
+}
+
 /// Steps of the format of T at `value`.
 template <class T, class W>
 W step_at(W value) {
@@ -89,7 +123,7 @@ double steps_between(T got, W want) {
 }
 
 /// Bound of |error| other than by steps, or 0: GELU and its derivative below -1, where the tail is
-/// small.
+/// small; lgamma and digamma where they are a difference of terms with other zeros.
 template <class W>
 using ErrorBound = W (*)(W x, W roundoff);
 
@@ -107,6 +141,17 @@ template <class W>
 W gelu_grad_bound(W x, W roundoff) {
   const W terms = oracle_cdf(x) + std::fabs(x) * oracle_density(x);
   return 4 * roundoff * std::max(terms, roundoff);
+}
+
+template <class W>
+W lgamma_bound(W x, W roundoff) {
+  return x < -2 && std::isfinite(x) ? 4 * roundoff * std::fabs(oracle_lgamma(-x)) : 0;
+}
+
+template <class W>
+W digamma_bound(W x, W roundoff) {
+  const W distance = static_cast<W>(std::fabs(to_integer(x)));
+  return x < 0 && distance > 0 ? 4 * roundoff * std::max(std::log(2 - x), 1 / distance) : 0;
 }
 
 struct Function {
@@ -156,6 +201,25 @@ const Function kFunctions[] = {
     FUNCTION(gelu, oracle_gelu, gelu_bound, 2, 4, -6, 3),
     FUNCTION(gelu_grad, oracle_gelu_grad, gelu_grad_bound, 0, 0, -6, 3),
     FUNCTION(rsqrt, oracle_rsqrt, no_bound, 2, 4, 0, 4),
+    FUNCTION(cbrt, std::cbrt, no_bound, 2, 4, -8, 8),
+    FUNCTION(exp2, std::exp2, no_bound, 2, 4, -150, 129),
+    FUNCTION(log2, std::log2, no_bound, 2, 4, 0, 4),
+    FUNCTION(log10, std::log10, no_bound, 2, 4, 0, 4),
+    FUNCTION(sin, std::sin, no_bound, 2, 4, -300, 300),
+    FUNCTION(cos, std::cos, no_bound, 2, 4, -300, 300),
+    FUNCTION(tan, std::tan, no_bound, 2, 4, -300, 300),
+    FUNCTION(asin, std::asin, no_bound, 2, 4, -1, 1),
+    FUNCTION(acos, std::acos, no_bound, 2, 4, -1, 1),
+    FUNCTION(atan, std::atan, no_bound, 2, 4, -4, 4),
+    FUNCTION(sinh, std::sinh, no_bound, 2, 4, -4, 4),
+    FUNCTION(cosh, std::cosh, no_bound, 2, 4, -4, 4),
+    FUNCTION(asinh, std::asinh, no_bound, 2, 4, -4, 4),
+    FUNCTION(acosh, std::acosh, no_bound, 2, 4, 1, 4),
+    FUNCTION(atanh, std::atanh, no_bound, 2, 4, -1, 1),
+    FUNCTION(erfc, std::erfc, no_bound, 2, 4, -4, 11),
+    FUNCTION(lgamma, oracle_lgamma, lgamma_bound, 2, 4, -6, 6),
+    FUNCTION(digamma, oracle_digamma, digamma_bound, 2, 4, -6, 6),
+    FUNCTION(trigamma, oracle_trigamma, no_bound, 2, 4, -6, 6),
 };
 
 /// Inputs at which formats, formulas or branches change.
@@ -254,7 +318,7 @@ void report(const char* name, const char* type, const Worst& worst, double max_s
 TEST_CASE("f32 device functions are within their bound of the exact value") {
   for (const Function& f : kFunctions) {
     const Worst worst =
-        measure<float, double>(f.f32, f.oracle32, f.bound32, f.steps32, f.low, f.high, 1 << 20);
+        measure<float, double>(f.f32, f.oracle32, f.bound32, f.steps32, f.low, f.high, 1 << 18);
     report(f.name, "f32", worst, f.steps32);
   }
 }
@@ -262,7 +326,7 @@ TEST_CASE("f32 device functions are within their bound of the exact value") {
 TEST_CASE("f64 device functions are within their bound of the exact value") {
   for (const Function& f : kFunctions) {
     const Worst worst = measure<double, long double>(f.f64, f.oracle64, f.bound64, f.steps64, f.low,
-                                                     f.high, 1 << 17);
+                                                     f.high, 1 << 16);
     report(f.name, "f64", worst, f.steps64);
   }
 }

@@ -105,15 +105,37 @@ const Function kFunctions[] = {
     UNARY(gelu),
     UNARY(gelu_grad),
     BINARY(pow),
+    UNARY(cbrt),
+    BINARY(hypot),
+    UNARY(exp2),
+    UNARY(log2),
+    UNARY(log10),
+    BINARY(logaddexp),
+    UNARY(sin),
+    UNARY(cos),
+    UNARY(tan),
+    UNARY(asin),
+    UNARY(acos),
+    UNARY(atan),
+    BINARY(atan2),
+    UNARY(sinh),
+    UNARY(cosh),
+    UNARY(asinh),
+    UNARY(acosh),
+    UNARY(atanh),
+    UNARY(erfc),
+    UNARY(lgamma),
+    UNARY(digamma),
+    UNARY(trigamma),
     FUNCTION("normal", codegen::dev_box_muller(e, x, e.sub(y, e.floor(y)))[0]),
-    FUNCTION("philox",
-             codegen::word_to_float(
-                 e, e.ilshr(codegen::dev_philox(
-                                e,
-                                {e.ilshr(e.to_bits(x), e.width() - 32), e.iconstant(1),
-                                 e.ilshr(e.to_bits(y), e.width() - 32), e.iconstant(3)},
-                                {e.ilshr(e.to_bits(z), e.width() - 32), e.iconstant(5)})[2],
-                            9)))};
+    FUNCTION("philox", codegen::word_to_float(
+                           e,
+                           e.ilshr(codegen::dev_philox(
+                                       e,
+                                       {e.ilshr(e.to_bits(x), e.width() - 32), e.iconstant(1),
+                                        e.ilshr(e.to_bits(y), e.width() - 32), e.iconstant(3)},
+                                       {e.ilshr(e.to_bits(z), e.width() - 32), e.iconstant(5)})[2],
+                                   9)))};
 
 template <class T>
 using Kernel = void (*)(const T* x, const T* y, const T* z, T* result);

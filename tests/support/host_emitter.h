@@ -5,6 +5,7 @@
 
 #include <mezzo/codegen/scalar_emitter.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <type_traits>
@@ -53,6 +54,10 @@ struct HostEmitter {
   I ilshr(I i, int bits) { return i >> bits; }
   I umul32_low(I i, I j) { return static_cast<uint32_t>(i * j); }
   I umul32_high(I i, I j) { return (uint64_t{i} * uint64_t{j}) >> 32; }
+  template <size_t N, class Make>
+  std::array<F, N> rare(B b, const std::array<F, N>& values, Make make) {
+    return b ? make() : values;
+  }
 };
 
 static_assert(codegen::ScalarEmitter<HostEmitter<float>>);
