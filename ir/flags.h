@@ -12,8 +12,8 @@ enum class FlagBit : uint32_t {
   NonFinite = 1 << 0,
   /// A finite f32 (for a cast: a finite source) became an infinity in a 16-bit result.
   Overflow = 1 << 1,
-  /// The function was evaluated at a pole: x / 0, reciprocal(0), rsqrt(0), log(0), log1p(-1),
-  /// pow(0, y < 0).
+  /// The function was evaluated at a pole of the op table: x / 0, reciprocal(0), rsqrt(0), log(0),
+  /// log1p(-1), pow(0, y < 0), atanh(1), lgamma(0) and so on.
   Pole = 1 << 2,
 };
 

@@ -94,7 +94,7 @@ struct Table {
 #include <mezzo/ir/ops.def>
     read_attributes();
 #define POLE(Kind, operand, value, below) \
-  rows[static_cast<size_t>(OpKind::Kind)].pole = Pole{operand, value, below};
+  rows[static_cast<size_t>(OpKind::Kind)].poles.push_back({operand, value, below});
 #include <mezzo/ir/ops.def>
     for (const OpInfo& row : rows) by_name.emplace(row.name, row.kind);
   }

@@ -51,6 +51,7 @@ enum class Trait : uint16_t {
   Flagged = 1 << 9,
   Terminator = 1 << 10,
   Optimizer = 1 << 11,
+  Partial = 1 << 12,
 };
 
 enum class Precision : char { Narrow = 'N', Wide = 'W', Follow = 'F', Keep = 'K', Index = 'I' };
@@ -108,7 +109,7 @@ struct OpInfo {
   uint16_t traits;
   const char* domain;  // letters
   std::vector<AttrInfo> attributes;
-  std::optional<Pole> pole;
+  std::vector<Pole> poles;
 
   bool has(Trait trait) const { return (traits & static_cast<uint16_t>(trait)) != 0; }
   /// The class letter of operand `index`; the last letter repeats.

@@ -4,6 +4,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/host_scalar.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace mezzo::ir {
@@ -64,9 +65,10 @@ double eval_add_n(DType dtype, std::span<const double> operands) {
 }
 
 bool at_pole(OpKind kind, std::span<const double> operands) {
-  const std::optional<Pole>& pole = op_info(kind).pole;
-  return pole && operands[static_cast<size_t>(pole->operand)] == pole->value &&
-         (pole->below < 0 || operands[static_cast<size_t>(pole->below)] < 0);
+  return std::ranges::any_of(op_info(kind).poles, [&](const Pole& pole) {
+    return operands[static_cast<size_t>(pole.operand)] == pole.value &&
+           (pole.below < 0 || operands[static_cast<size_t>(pole.below)] < 0);
+  });
 }
 
 double integer_to_float(DType dtype, int64_t value) {

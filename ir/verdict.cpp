@@ -89,8 +89,7 @@ class TableBuilder {
     size_t place = static_cast<size_t>(it->second);
     VerdictEntry& entry = table_.entries[place];
     entry.casts_parameter &= casts;
-    entry.has_domain |= op.kind() == OpKind::Log || op.kind() == OpKind::Log1p ||
-                        op.kind() == OpKind::Sqrt || op.kind() == OpKind::Rsqrt;
+    entry.has_domain |= op.info().has(Trait::Partial);
     merge(incoming_[place], incoming);
     return it->second;
   }

@@ -50,7 +50,7 @@ struct VerdictEntry {
   std::string name;  // what the program called it, where its origin is known
   Role role = Role::Forward;
   Location location;
-  /// One of them is a function that leaves its domain without a pole: log, log1p, sqrt, rsqrt.
+  /// One of them is a function that can leave its domain without a pole: log, sqrt, asin and so on.
   bool has_domain = false;
   /// They are nothing but a cast of a function parameter, through views.
   bool casts_parameter = false;

@@ -277,11 +277,13 @@ void RegionText::flag(const ir::Op& op, const std::vector<Text>& x, const Text& 
       condition += fmt::format(" & !nonfinite({})", cast ? x[0].text : unrounded.text);
     add_flag(op, static_cast<uint32_t>(FlagBit::Overflow), rounded.level, condition);
   }
-  const std::optional<ir::Pole>& pole = op.info().pole;
-  if (!pole) return;
-  std::string there =
-      fmt::format("{} == {}", x[static_cast<size_t>(pole->operand)].text, pole->value);
-  if (pole->below >= 0) there += fmt::format(" & {} < 0", x[static_cast<size_t>(pole->below)].text);
+  std::string there;
+  for (const ir::Pole& pole : op.info().poles) {
+    if (!there.empty()) there += " | ";
+    there += fmt::format("{} == {}", x[static_cast<size_t>(pole.operand)].text, pole.value);
+    if (pole.below >= 0) there += fmt::format(" & {} < 0", x[static_cast<size_t>(pole.below)].text);
+  }
+  if (there.empty()) return;
   add_flag(op, static_cast<uint32_t>(FlagBit::Pole), rounded.level, "(" + there + ")");
 }
 

@@ -271,16 +271,16 @@ void RegionEmitter::flag(const ir::Op& op, const std::vector<Value*>& x, Value* 
       overflow = b.CreateAnd(overflow, b.CreateNot(nonfinite(source)));
     accumulate(op, static_cast<unsigned>(FlagBit::Overflow), overflow);
   }
-  const std::optional<ir::Pole>& pole = op.info().pole;
-  if (!pole) return;
-  Value* value = x[static_cast<size_t>(pole->operand)];
-  Value* there = b.CreateFCmpOEQ(value, llvm::ConstantFP::get(value->getType(), pole->value));
-  if (pole->below >= 0) {
-    Value* other = x[static_cast<size_t>(pole->below)];
-    there =
-        b.CreateAnd(there, b.CreateFCmpOLT(other, llvm::Constant::getNullValue(other->getType())));
+  for (const ir::Pole& pole : op.info().poles) {
+    Value* value = x[static_cast<size_t>(pole.operand)];
+    Value* there = b.CreateFCmpOEQ(value, llvm::ConstantFP::get(value->getType(), pole.value));
+    if (pole.below >= 0) {
+      Value* other = x[static_cast<size_t>(pole.below)];
+      there = b.CreateAnd(there,
+                          b.CreateFCmpOLT(other, llvm::Constant::getNullValue(other->getType())));
+    }
+    accumulate(op, static_cast<unsigned>(FlagBit::Pole), there);
   }
-  accumulate(op, static_cast<unsigned>(FlagBit::Pole), there);
 }
 
 void RegionEmitter::write_flags() {

@@ -82,6 +82,27 @@ double elementwise_ulps(OpKind kind, DType dtype) {
   return kind == OpKind::Exp ? 1 : kind == OpKind::Pow ? 4 : 2;
 }
 
+/// For each element of a row the size of the terms of which its value is the difference, where that
+/// can cancel; else 0.
+std::vector<double> cancelling_terms(const ir::Op& op, const Tensors& operands, size_t count) {
+  std::vector<double> terms(count);
+  if (op.kind() == OpKind::Logaddexp) {
+    InterpreterTensor larger = eval_op(OpKind::Maximum, wide_copies(op, operands));
+    for (size_t i = 0; i < count; ++i) terms[i] = std::max(0.0, -larger.floats[i]);
+  }
+  if (op.kind() != OpKind::Lgamma && op.kind() != OpKind::Digamma) return terms;
+  for (size_t i = 0; i < count; ++i) {
+    double x = operands[0].floats[i], to_integer = std::fabs(x - std::nearbyint(x));
+    int sign = 0;
+    if (!std::isfinite(x) || to_integer == 0) continue;
+    if (op.kind() == OpKind::Lgamma)
+      terms[i] = x < -2 ? std::fabs(lgamma_r(-x, &sign)) : 0;
+    else
+      terms[i] = x < 0 ? std::max(std::log(2 - x), 1 / to_integer) : 0;
+  }
+  return terms;
+}
+
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 /// Absolute bound for each element of the result.
@@ -177,8 +198,11 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
   MEZZO_CHECK(ir::is_elementwise(op.kind()),
               std::string("no bound is known for '") + op.info().name + "'");
   double ulps = elementwise_ulps(op.kind(), dtype);
+  std::vector<double> cancelling = cancelling_terms(op, operands, count);
   for (size_t i = 0; i < count; ++i) {
     out[i] = ulps * step_at(dtype, wanted.floats[i]);
+    if (std::isfinite(cancelling[i]))
+      out[i] = std::max(out[i], 4 * unit * cancelling[i] + (cancelling[i] > 0) * rounding(i));
     if (op.kind() != OpKind::Gelu && op.kind() != OpKind::GeluGrad) continue;
     double x = operands[0].floats[i];
     if (!std::isfinite(x)) continue;

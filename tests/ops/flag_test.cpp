@@ -64,11 +64,20 @@ TEST_CASE("poles are flagged where the function is evaluated at them") {
   CHECK(flags(OpKind::Rsqrt, DType::F32, {0}) == (kN | kP));
   CHECK(flags(OpKind::Log, DType::F32, {0}) == (kN | kP));
   CHECK(flags(OpKind::Log1p, DType::F32, {-1}) == (kN | kP));
+  CHECK(flags(OpKind::Log2, DType::F32, {0}) == (kN | kP));
+  CHECK(flags(OpKind::Log10, DType::F32, {-0.0}) == (kN | kP));
+  CHECK(flags(OpKind::Atanh, DType::F32, {1}) == (kN | kP));
+  CHECK(flags(OpKind::Atanh, DType::F32, {-1}) == (kN | kP));
+  CHECK(flags(OpKind::Lgamma, DType::F32, {0}) == (kN | kP));
+  CHECK(flags(OpKind::Digamma, DType::F32, {-0.0}) == (kN | kP));
+  CHECK(flags(OpKind::Trigamma, DType::F32, {0}) == (kN | kP));
   CHECK(flags(OpKind::Pow, DType::F32, {0, -0.5}) == (kN | kP));
   CHECK(flags(OpKind::Pow, DType::F32, {0, 0.5}) == 0);
   // Outside the domain is not a pole.
   CHECK(flags(OpKind::Log, DType::F32, {-1}) == kN);
   CHECK(flags(OpKind::Sqrt, DType::F32, {-1}) == kN);
+  CHECK(flags(OpKind::Asin, DType::F32, {2}) == kN);
+  CHECK(flags(OpKind::Atanh, DType::F32, {1.5}) == kN);
 }
 
 TEST_CASE("sums and products note the overflow of their 16-bit store") {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients where the derivative does not exist or is infinite: each convention by a sentence.
+#include <mezzo/ir/error.h>
+
 #include <cmath>
 #include <limits>
 #include <ops/gradient_support.h>
@@ -83,6 +85,47 @@ TEST_CASE("pow has gradient 0 by the base at exponent 0 and 1 at exponent 1, at 
 TEST_CASE("pow has gradient 0 by the exponent at base 0") {
   auto g = binary(OpKind::Pow, {0, 0, 1}, {0, 2, 5});
   CHECK(g[1] == Numbers{0, 0, 0});
+}
+
+TEST_CASE("cbrt has an infinite gradient at 0, arc sine and arc cosine at -1 and 1") {
+  CHECK(unary(OpKind::Cbrt, {0, -0.0, 8}) == Numbers{kInf, kInf, 1.0 / 12});
+  CHECK(unary(OpKind::Asin, {-1, 1, 0}) == Numbers{kInf, kInf, 1});
+  CHECK(unary(OpKind::Acos, {-1, 1, 0}) == Numbers{-kInf, -kInf, -1});
+  CHECK(unary(OpKind::Atanh, {-1, 1, 0}) == Numbers{kInf, kInf, 1});
+  CHECK(unary(OpKind::Acosh, {1}) == Numbers{kInf});
+}
+
+TEST_CASE("hypot has the subgradient 0 at the origin; the angle of the origin has no gradient") {
+  auto g = binary(OpKind::Hypot, {0, 3, -0.0}, {0, -4, 5});
+  CHECK(g[0] == Numbers{0, 0.6, 0});
+  CHECK(g[1] == Numbers{0, -0.8, 1});
+  auto angle = binary(OpKind::Atan2, {0, 0}, {0, 2});
+  CHECK(std::isnan(angle[0][0]));
+  CHECK(std::isnan(angle[1][0]));
+  CHECK(angle[0][1] == 0.5);
+  CHECK(angle[1][1] == 0);
+}
+
+TEST_CASE("logaddexp of minus infinities has gradient 0, of equal operands half each") {
+  auto g = binary(OpKind::Logaddexp, {-kInf, 2, -kInf, 1000}, {-kInf, 2, 1, -kInf});
+  CHECK(g[0] == Numbers{0, 0.5, 0, 1});
+  CHECK(g[1] == Numbers{0, 0.5, 1, 0});
+}
+
+TEST_CASE("gradients of asinh, acosh and atan2 are finite where a square is not") {
+  CHECK(unary(OpKind::Asinh, {1e200})[0] == doctest::Approx(1e-200).epsilon(1e-15).scale(0));
+  CHECK(unary(OpKind::Acosh, {1e200})[0] == doctest::Approx(1e-200).epsilon(1e-15).scale(0));
+  auto g = binary(OpKind::Atan2, {1e200}, {1e200});
+  CHECK(g[0][0] == doctest::Approx(5e-201).epsilon(1e-15).scale(0));
+  CHECK(g[1][0] == doctest::Approx(-5e-201).epsilon(1e-15).scale(0));
+}
+
+TEST_CASE("a third derivative of lgamma is refused") {
+  CHECK(unary(OpKind::Digamma, {2})[0] == doctest::Approx(0.6449340668482264));
+  CHECK_THROWS_WITH_AS(unary(OpKind::Trigamma, {2}),
+                       doctest::Contains("gradient: trigamma has no derivative here; lgamma can be "
+                                         "differentiated twice and digamma once"),
+                       UserError);
 }
 
 TEST_CASE("a branch that where does not take gives exactly 0, infinite derivatives too") {

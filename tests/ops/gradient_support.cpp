@@ -47,6 +47,10 @@ double draw(char domain, std::mt19937& random) {
       return uniform(-1, 1);
     case 'n':
       return sign * uniform(0.5, 2);
+    case 'c':
+      return uniform(-0.9, 0.9);
+    case 'g':
+      return uniform(1.2, 3);
     case 'i':
       return std::floor(uniform(0, 3));
     case 'b':

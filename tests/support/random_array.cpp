@@ -44,6 +44,10 @@ double draw_float(char domain, Generator& random) {
       return random.between(-2, 2);
     case 'n':
       return random.sign() * std::exp2(random.between(-3, 3));
+    case 'c':
+      return random.between(-1, 1);
+    case 'g':
+      return 1 + std::exp2(random.between(-8, 6));
     default:
       // Half of them spread over magnitudes, half of them uniform.
       return random.bits() & 1 ? random.sign() * std::exp2(random.between(-8, 5))
@@ -105,7 +109,7 @@ int64_t special_integer(DType type, Generator& random) {
 
 ir::InterpreterTensor random_array(char domain, const ir::Type& type, uint64_t seed, double special,
                                    int64_t index_limit) {
-  MEZZO_CHECK(std::string_view("apusnib").find(domain) != std::string_view::npos,
+  MEZZO_CHECK(std::string_view("apusncgib").find(domain) != std::string_view::npos,
               std::string("unknown test domain '") + domain + "'");
   Generator random(seed);
   ir::InterpreterTensor tensor(type);
