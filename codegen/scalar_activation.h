@@ -206,8 +206,9 @@ typename E::F dev_erfc(E& e, typename E::F x) {
   const auto square = e.mul(a, a);
   const auto rest = e.neg(e.fma(a, a, e.neg(square)));
   const auto reduced = reduce_exp(e, e.neg(square), &rest);
-  const auto fraction = expm1_reduced(e, reduced);
-  const auto product = e.add(ratio.value, e.fma(ratio.value, fraction, ratio_low(e, ratio)));
+  // ratio (1 + high + tail), the largest terms last
+  const auto tail_share = e.fma(ratio.value, expm1_tail(e, reduced), ratio_low(e, ratio));
+  const auto product = e.add(ratio.value, e.fma(ratio.value, reduced.high, tail_share));
   const auto tail = scale_by_exponent(e, e.add(product, product), reduced.exponent);
   const auto far = e.select(e.lt(x, e.constant(0.0)), e.sub(two, tail), tail);
   return e.select(e.lt(e.abs(x), e.constant(0.75)), near, far);

@@ -48,17 +48,23 @@ typename E::F scale_by_exponent(E& e, typename E::F value, typename E::I exponen
                e.from_bits(e.ishl(rest, mantissa)));
 }
 
-/// exp(r) - 1 for |r| <= ln 2 / 2: r + r^2 q(r), q minimax of degree 4 (f32, 2^-26.1) and 10 (f64,
-/// 2^-61.3).
+/// exp(r) - 1 - high for |r| <= ln 2 / 2: low + r^2 q(r), q minimax of degree 4 (f32, 2^-26.1) and
+/// 10 (f64, 2^-61.3).
 template <ScalarEmitter E>
-typename E::F expm1_reduced(E& e, const ExpReduction<E>& reduced) {
+typename E::F expm1_tail(E& e, const ExpReduction<E>& reduced) {
   const auto r = e.add(reduced.high, reduced.low);
   const auto q = polynomial(
       e, r, {0.49999997, 0.16666539, 0.041667756, 0.008367122, 0.0013835767},
       {0.5, 0.16666666666666677, 0.04166666666666669, 0.00833333333332178, 0.0013888888888887933,
        0.00019841269885282023, 2.480158729082125e-05, 2.7557245304957857e-06, 2.75573208206243e-07,
        2.5108610189287804e-08, 2.0896063823063514e-09});
-  return e.add(reduced.high, e.fma(e.mul(r, r), q, reduced.low));
+  return e.fma(e.mul(r, r), q, reduced.low);
+}
+
+/// exp(r) - 1 for |r| <= ln 2 / 2.
+template <ScalarEmitter E>
+typename E::F expm1_reduced(E& e, const ExpReduction<E>& reduced) {
+  return e.add(reduced.high, expm1_tail(e, reduced));
 }
 
 /// x limited to where exp changes: below it exp is 0, above it infinity.
