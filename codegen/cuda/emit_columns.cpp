@@ -229,7 +229,8 @@ class ColumnsEmitter {
       std::vector<std::string> computed;
       for (int r = 0; r < yield->num_operands(); ++r) {
         const ir::Value value = yield->operand(r);
-        const std::string result = region_.eval(value, of_column(value.shape(), kept)).text;
+        const std::string result =
+            region_.eval_to_store(value, of_column(value.shape(), kept)).text;
         if (lanes_ == 1) {
           computed.push_back(fmt::format("narrow(r{}[c], {});", r, result));
           continue;

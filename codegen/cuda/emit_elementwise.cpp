@@ -38,7 +38,7 @@ void write_elements(RegionText& region, const ir::Op& kernel, const ElementRange
   std::string stores;
   for (int r = 0; r < yield->num_operands(); ++r) {
     const ir::Value value = yield->operand(r);
-    const RegionText::Text result = region.eval(value, coordinates);
+    const RegionText::Text result = region.eval_to_store(value, coordinates);
     if (lanes == 1) {
       computed.push_back(result.text);
       continue;

@@ -277,7 +277,7 @@ class MatmulEmitter {
     const std::string place = region.index_text({.base = element.base, .level = element.level});
     for (int r = 0; r < yield->num_operands(); ++r) {
       const ir::Value value = yield->operand(r);
-      const std::string result = region.eval(value, at).text;
+      const std::string result = region.eval_to_store(value, at).text;
       if (lanes_ == 1) {
         region.writer(Level::Lane).line(fmt::format("narrow(r{}[{}], {});", r, place, result));
         continue;

@@ -210,7 +210,9 @@ std::string MatmulOperand::evaluate() {
       at[i] = text_.batch[text_.batch.size() + 2 - rank + i];
   if (row_extent != 1) at[rank - 2] = {.base = n + "_r", .multiple = 1, .level = Level::Iteration};
   if (column_extent != 1) at[rank - 1] = last;
-  std::string element = region.eval(value_, at).text;
+  // Pieces are packed, which rounds; multiply-adds take what has been rounded.
+  std::string element =
+      (text_.plan.mma() ? region.eval_to_store(value_, at) : region.eval(value_, at)).text;
   if (!counts.empty()) element = fmt::format("{} ? {} : 0", counts, element);
   const std::string array = text_.plan.mma() ? std::string("x") : n + "_x[v]";
   region.writer(Level::Lane)

@@ -320,7 +320,7 @@ class RowsEmitter {
       const ir::Value value = yield->operand(r);
       TextCoordinates at = kept_;
       at.resize(static_cast<size_t>(value.shape().rank()));
-      const std::string result = region_->eval(value, at).text;
+      const std::string result = region_->eval_to_store(value, at).text;
       const bool sliced = slices_ > 1 && writes_elements_;
       writer(Level::Thread)
           .line(fmt::format("if (t == 0{}) narrow(r{}[row], {});", sliced ? " && slice == 0" : "",
@@ -331,7 +331,7 @@ class RowsEmitter {
   /// Writes the lane's code and adds the store of a vector, which follows the lanes.
   void store_element(int r, ir::Value value, const TextCoordinates& at,
                      std::vector<std::string>& stores) {
-    const std::string result = region_->eval(value, at).text;
+    const std::string result = region_->eval_to_store(value, at).text;
     const std::string place = region_->index_text({.base = "e", .level = Level::Iteration});
     if (lanes_ == 1) {
       writer(Level::Lane).line(fmt::format("narrow(r{}[{}], {});", r, place, result));

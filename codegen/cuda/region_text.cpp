@@ -285,6 +285,14 @@ RegionText::Text RegionText::eval(ir::Value value, const TextCoordinates& at) {
   return result;
 }
 
+RegionText::Text RegionText::eval_to_store(ir::Value value, const TextCoordinates& at) {
+  Text result = eval(value, at);
+  if (const auto it = unrounded_.find(result.text);
+      it != unrounded_.end() && it->second.first == value.dtype())
+    result.text = it->second.second;
+  return result;
+}
+
 void RegionText::preset(ir::Value value, const Text& computed) {
   const std::string outer = std::exchange(current_, named_after("v_", value));
   Text result = round(value.dtype(), computed);

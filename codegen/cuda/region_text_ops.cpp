@@ -91,6 +91,7 @@ RegionText::Text RegionText::round(DType dtype, const Text& value) {
   const Text rounded = define(value.level, "float",
                               fmt::format("round_{}({})", storage_type_name(dtype), value.text));
   current_ = outer;
+  unrounded_[rounded.text] = {dtype, value.text};
   return rounded;
 }
 
@@ -255,26 +256,75 @@ RegionText::Text RegionText::check_index(const ir::Op& op, const Text& value) {
 
 // --- flags
 
+namespace {
+
+/// What is kept of the values that a flag word watches, and which bits of the word follow from it.
+/// Numbers in the order of their magnitude: one comparison an element instead of one a bit.
+struct WatchText {
+  const char *name, *start, *fold;
+  const char* place;  // what is folded, of {}
+  const char* bits;   // of {}, the result of all folds
+};
+
+WatchText watch_text(RegionText::Watch watch) {
+  switch (watch) {
+    case RegionText::Watch::Bits:
+      break;
+    case RegionText::Watch::F32:
+      return {"top", "0", "max", "magnitude({})", "{} >= kInfinity ? 1u : 0u"};
+    case RegionText::Watch::F64:
+      return {"wide", "0", "max", "magnitude({})", "{} >= kInfinity64 ? 1u : 0u"};
+    // Least of numbers that overflow, then of what was not finite before.
+    case RegionText::Watch::ToF16:
+      return {"least", "~0u", "min", "room({}, kBeyondF16)", "overflow_flags({}, kBeyondF16)"};
+    case RegionText::Watch::ToBF16:
+      return {"least_b", "~0u", "min", "room({}, kBeyondBF16)", "overflow_flags({}, kBeyondBF16)"};
+  }
+  return {"flags", "0", "", "", ""};
+}
+
+}  // namespace
+
+std::string RegionText::watched_by(const ir::Op& op, Watch watch) {
+  const int64_t word = op.attrs().get_int("word");
+  const auto slot =
+      static_cast<size_t>(std::find(words_.begin(), words_.end(), word) - words_.begin());
+  watches_.insert({slot, Watch::Bits});
+  watches_.insert({slot, watch});
+  return watch_text(watch).name + std::to_string(slot);
+}
+
+void RegionText::watch(const ir::Op& op, Watch watch, const Text& value) {
+  const std::string variable = watched_by(op, watch);
+  const WatchText text = watch_text(watch);
+  writer(value.level)
+      .line(fmt::format("{0} = {1}({0}, {2});", variable, text.fold,
+                        fmt::format(fmt::runtime(text.place), value.text)));
+}
+
 void RegionText::add_flag(const ir::Op& op, uint32_t bit, Level level,
                           const std::string& condition) {
-  const int64_t word = op.attrs().get_int("word");
-  const size_t slot =
-      static_cast<size_t>(std::find(words_.begin(), words_.end(), word) - words_.begin());
-  words_used_.insert(slot);
-  writer(level).line(fmt::format("flags{} |= {} ? {}u : 0u;", slot, condition, bit));
+  writer(level).line(
+      fmt::format("{} |= {} ? {}u : 0u;", watched_by(op, Watch::Bits), condition, bit));
 }
 
 void RegionText::flag(const ir::Op& op, const std::vector<Text>& x, const Text& unrounded,
                       const Text& rounded) {
   const DType dtype = op.result().dtype();
   if (!op.attrs().has("word") || !ir::is_float(dtype)) return;
-  add_flag(op, static_cast<uint32_t>(FlagBit::NonFinite), rounded.level,
-           fmt::format("nonfinite({})", rounded.text));
-  if (ir::is_16bit(dtype)) {
-    const bool cast = op.kind() == OpKind::Cast && x.size() == 1;
+  const bool cast = op.kind() == OpKind::Cast && x.size() == 1;
+  const DType from = cast ? op.operand(0).dtype() : dtype;
+  if (!ir::is_16bit(dtype)) {
+    watch(op, dtype == DType::F64 ? Watch::F64 : Watch::F32, rounded);
+  } else if (ir::is_float(from) && from != DType::F64) {
+    watch(op, dtype == DType::F16 ? Watch::ToF16 : Watch::ToBF16,
+          {(cast ? x[0] : unrounded).text, rounded.level});
+  } else {  // rounded by way of another type
+    add_flag(op, static_cast<uint32_t>(FlagBit::NonFinite), rounded.level,
+             fmt::format("nonfinite({})", rounded.text));
     std::string condition = fmt::format("is_infinite({})", rounded.text);
-    if (!cast || ir::is_float(op.operand(0).dtype()))  // an integer is finite
-      condition += fmt::format(" & !nonfinite({})", cast ? x[0].text : unrounded.text);
+    if (ir::is_float(from))  // an integer is finite
+      condition += fmt::format(" & !nonfinite({})", x[0].text);
     add_flag(op, static_cast<uint32_t>(FlagBit::Overflow), rounded.level, condition);
   }
   const std::optional<ir::Pole>& pole = op.info().pole;
@@ -361,12 +411,22 @@ bool RegionText::may_write_in_place() const {
 std::string RegionText::take_body() {
   MEZZO_CHECK(writers_.size() == 1, "a kernel's levels are left before it is finished");
   SourceWriter body(2);
-  for (size_t slot : words_used_) body.line(fmt::format("u32 flags{} = 0;", slot));
+  for (const auto& [slot, watch] : watches_) {
+    const WatchText text = watch_text(watch);
+    body.line(fmt::format("u32 {}{} = {};", text.name, slot, text.start));
+  }
   if (range_here_) body.line("u32 range = 0;");
   body.append(leave());
-  for (size_t slot : words_used_) body.line(fmt::format("or_flags(w{}, flags{});", slot, slot));
+  for (const auto& [slot, watch] : watches_) {
+    if (watch == Watch::Bits) continue;
+    const WatchText text = watch_text(watch);
+    body.line(fmt::format("flags{} |= {};", slot,
+                          fmt::format(fmt::runtime(text.bits), text.name + std::to_string(slot))));
+  }
+  for (const auto& [slot, watch] : watches_)
+    if (watch == Watch::Bits) body.line(fmt::format("or_flags(w{0}, flags{0});", slot));
   if (range_here_) body.line("or_flags(wrange, range);");
-  words_used_.clear();
+  watches_.clear();
   range_here_ = false;
   identities_.clear();
   presets_.clear();
