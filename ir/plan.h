@@ -29,7 +29,7 @@ Family family_of(const Op& kernel);
 struct Plan {
   int64_t vector = 0;   // elements of the widest type a register or thread handles at once
   int64_t tasks = 1;    // independent pieces of work
-  int64_t grain = 0;    // elementwise: elements a task; rows: rows a task; columns: columns a task
+  int64_t grain = 0;    // elements, rows (rows, rows_columns) or columns (columns) a task
   int64_t threads = 0;  // CUDA: threads a block
   // matmul
   int64_t mr = 0, nr = 0;          // register tile; CUDA: tile of a warp
