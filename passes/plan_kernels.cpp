@@ -6,8 +6,8 @@
 //
 // A plan that is there already is kept, so that an edited text keeps its edits. Results of kernels
 // do not depend on the grain: tasks are cut between elements, rows, columns or tiles that are
-// computed alike wherever they stand. Rows + columns are the exception: the grain is the part of the
-// rows whose columns are added first.
+// computed alike wherever they stand. Rows + columns are the exception: the grain is the part of
+// the rows whose columns are added first.
 #include <mezzo/ir/cuda_matmul_plan.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
@@ -178,7 +178,8 @@ Plan plan_rows_columns(const Op& kernel, const Classified& kind, const Target& t
   Plan plan;
   if (target.kind == Target::Kind::Cuda) {
     plan = plan_cuda_rows(kernel, columns);
-    const int64_t threads = is_row_of_warp(columns) ? 32 : plan.threads;
+    plan.slices = plan.grain;
+    const int64_t threads = plan.threads / plan.slices;
     const int64_t wanted = kThreadsPerMultiprocessor / threads * target.multiprocessors;
     plan.grain = std::clamp(ceil_div(rows, wanted), kFewestRows, kMostRows);
     plan.reason = is_row_of_warp(columns) ? "one warp a part of the rows, one row after another"

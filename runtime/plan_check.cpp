@@ -117,7 +117,12 @@ std::string unfit_cuda(const ir::Op& kernel, const ir::Target& target) {
     return fmt::format("'vector' must lie in [1, {}], not {}", kMostVector, plan.vector);
   if (ir::family_of(kernel) == ir::Family::Columns) return unfit_cuda_columns(kernel, plan);
   if (ir::family_of(kernel) == ir::Family::Rows) return unfit_cuda_rows(kernel, plan);
-  if (ir::family_of(kernel) == ir::Family::RowsColumns) return unfit_parts(plan);
+  if (ir::family_of(kernel) == ir::Family::RowsColumns) {
+    if (plan.slices > 1 && plan.slices != plan.threads / kWarp)
+      return fmt::format("'slices' must be 1 or the {} warps of a block, not {}",
+                         plan.threads / kWarp, plan.slices);
+    return unfit_parts(plan);
+  }
   if (ir::family_of(kernel) == ir::Family::Optimizer &&
       (plan.grain < 1 || plan.grain % (plan.threads * plan.vector) != 0))
     return fmt::format("'grain' {} is no multiple of {} threads with vectors of {}", plan.grain,
