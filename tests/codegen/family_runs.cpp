@@ -89,7 +89,12 @@ bool may_be_yielded(ir::Family family, const ir::KernelSpace& space, const ir::S
   const auto dims = space.space.dims();
   if (family == ir::Family::Columns)
     return shape == ir::Shape(dims.subspan(static_cast<size_t>(space.reduced)));
-  if (column) return shape == ir::Shape(dims.subspan(static_cast<size_t>(space.kept())));
+  if (column) {
+    std::vector<int64_t> kept(dims.begin() + space.kept(), dims.end());
+    if (shape == ir::Shape(kept)) return true;
+    kept.insert(kept.begin(), static_cast<size_t>(space.kept()), 1);
+    return shape == ir::Shape(kept);
+  }
   if (shape == space.space) return true;
   if (family != ir::Family::Rows && family != ir::Family::RowsColumns) return false;
   std::vector<int64_t> row(dims.begin(), dims.begin() + space.kept());
