@@ -35,7 +35,7 @@ struct Plan {
   int64_t mr = 0, nr = 0;          // register tile; CUDA: tile of a warp
   int64_t mc = 0, nc = 0, kc = 0;  // cache blocks; CUDA: tile of a block, steps of k of a stage
   int64_t stages = 0;              // CUDA: stages of shared memory
-  /// Of K, of rows (columns), of a row (rows), all added in one order; parts that a block takes at
+  /// Of K, of rows (columns), of a row (rows), all added in one order; rows that a block takes at
   /// once (rows_columns).
   int64_t slices = 0;
   int64_t slice_blocks = 0;  // blocks of kc in a slice

@@ -170,20 +170,19 @@ Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
 
 /// Rows are cut into parts, whose columns a second launch adds up: enough of them to keep the
 /// machine busy, yet long, so that what they leave is little beside what they read. A part adds no
-/// more than 256 rows, one block of a sum. On a CUDA device a warp or a block takes a part.
+/// more than 256 rows, one block of a sum. On a CUDA device a block takes a part.
 Plan plan_rows_columns(const Op& kernel, const Classified& kind, const Target& target) {
-  constexpr int64_t kMostRows = 256, kThreadsPerMultiprocessor = 512, kFewestRows = 4;
+  constexpr int64_t kMostRows = 256, kThreadsPerMultiprocessor = 512, kFewestOfThread = 4;
   constexpr int64_t kFewParts = 16, kManyParts = 256, kLongPart = 32;
   const auto [rows, columns] = rows_and_columns(kind.space, kind.reduced_axes);
   Plan plan;
   if (target.kind == Target::Kind::Cuda) {
     plan = plan_cuda_rows(kernel, columns);
     plan.slices = plan.grain;
-    const int64_t threads = plan.threads / plan.slices;
-    const int64_t wanted = kThreadsPerMultiprocessor / threads * target.multiprocessors;
-    plan.grain = std::clamp(ceil_div(rows, wanted), kFewestRows, kMostRows);
-    plan.reason = is_row_of_warp(columns) ? "one warp a part of the rows, one row after another"
-                                          : "one block a part of the rows, one row after another";
+    const int64_t wanted = kThreadsPerMultiprocessor / plan.threads * target.multiprocessors;
+    plan.grain = std::clamp(ceil_div(rows, wanted), kFewestOfThread * plan.slices, kMostRows);
+    plan.reason = is_row_of_warp(columns) ? "one block a part of the rows, one warp a row"
+                                          : "one block a part of the rows, row by row";
   } else {
     plan.vector = target.lanes(widest_bytes(kernel));
     const int64_t least = std::clamp<int64_t>(ceil_div(rows, kFewParts), 1, kLongPart);

@@ -118,9 +118,10 @@ std::string unfit_cuda(const ir::Op& kernel, const ir::Target& target) {
   if (ir::family_of(kernel) == ir::Family::Columns) return unfit_cuda_columns(kernel, plan);
   if (ir::family_of(kernel) == ir::Family::Rows) return unfit_cuda_rows(kernel, plan);
   if (ir::family_of(kernel) == ir::Family::RowsColumns) {
-    if (plan.slices > 1 && plan.slices != plan.threads / kWarp)
-      return fmt::format("'slices' must be 1 or the {} warps of a block, not {}",
-                         plan.threads / kWarp, plan.slices);
+    const int64_t warps = plan.threads / kWarp;
+    if (plan.slices > 1 && (plan.slices != warps || (warps & (warps - 1)) != 0))
+      return fmt::format("'slices' must be 1 or the warps of a block, a power of two, not {} of {}",
+                         plan.slices, warps);
     return unfit_parts(plan);
   }
   if (ir::family_of(kernel) == ir::Family::Optimizer &&
