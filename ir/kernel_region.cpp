@@ -21,13 +21,40 @@ std::vector<int64_t> reduced_axes(const Op& op) {
   return op.ints_attr("axes");
 }
 
+bool reduces_last_axes(const Op& op) {
+  const std::vector<int64_t> axes = reduced_axes(op);
+  const int64_t count = std::ssize(axes);
+  return count > 0 && axes.front() == op.operand(0).type().rank() - count;
+}
+
 KernelSpace kernel_space(const Op& kernel) {
+  const Op* reduction = nullptr;
   for (Op& op : *kernel.body()) {
-    if (is_reduction(op.kind()))
-      return {op.operand(0).shape(), static_cast<int>(reduced_axes(op).size())};
     if (op.kind() == OpKind::Matmul) return {op.result().shape(), 0};
+    // Row reductions before column reductions.
+    if (is_reduction(op.kind()) && (!reduction || reduces_last_axes(op))) reduction = &op;
+    if (reduction && reduces_last_axes(*reduction)) break;
   }
-  return {kernel.body()->terminator()->operand(0).shape(), 0};
+  if (!reduction) return {kernel.body()->terminator()->operand(0).shape(), 0};
+  return {reduction->operand(0).shape(), static_cast<int>(reduced_axes(*reduction).size())};
+}
+
+std::vector<Op*> kernel_ops(const Op& kernel) {
+  std::vector<Op*> ops;
+  for (Op& op : *kernel.body())
+    if (op.kind() != OpKind::Yield) ops.push_back(&op);
+  return ops;
+}
+
+std::unordered_set<const Op*> column_ops(std::span<Op* const> ops) {
+  std::unordered_set<const Op*> columns;
+  for (const Op* op : ops) {
+    bool inside = is_reduction(op->kind()) && !reduces_last_axes(*op);
+    for (Value operand : op->operands())
+      inside |= !operand.is_parameter() && columns.contains(operand.op());
+    if (inside) columns.insert(op);
+  }
+  return columns;
 }
 
 std::vector<std::vector<Value>> optimizer_segments(const Op& kernel) {

@@ -17,6 +17,17 @@ namespace {
 /// Nodes visited by one search for a path before it gives up.
 constexpr int kSearchBudget = 512;
 
+/// Longest row whose columns are added while it is computed: the accumulators of longer ones stay
+/// neither in registers nor in a cache of the first level, and few long rows are better cut.
+constexpr int64_t kLongestRowWithColumns = 16384;
+
+bool pays_with_columns(const Classified& kernel) {
+  int64_t columns = 1;
+  for (int64_t dim : kernel.space.dims().last(static_cast<size_t>(kernel.reduced_axes)))
+    columns *= dim;
+  return kernel.family == Family::RowsColumns && columns <= kLongestRowWithColumns;
+}
+
 bool is_widening_cast(const Op& op) {
   return op.kind() == OpKind::Cast &&
          byte_size(op.result().dtype()) > byte_size(op.operand(0).dtype());
@@ -25,10 +36,14 @@ bool is_widening_cast(const Op& op) {
 }  // namespace
 
 FuseGraph::FuseGraph(Function& function) : function_(function) {
+  int last_effect = -1;
   for (Op& op : function.body()) {
     index_[&op] = size();
     nodes_.push_back({&op, Role::Body});
     nodes_.back().role = role_of(op);
+    if (!op.info().has(Trait::Effect)) continue;
+    if (last_effect >= 0) effect_before_[size() - 1] = last_effect;
+    last_effect = size() - 1;
   }
   materialize_inlined();
 }
@@ -102,7 +117,7 @@ void FuseGraph::materialize_for(int number) {
 }
 
 int FuseGraph::start_group(int node) {
-  groups_.push_back({{node}, -1, {}});
+  groups_.emplace_back().nodes.push_back(node);
   return nodes_[static_cast<size_t>(node)].group = static_cast<int>(groups_.size()) - 1;
 }
 
@@ -253,7 +268,12 @@ bool FuseGraph::path_between(int from, int to) const {
     const std::vector<int>& members = group < 0 ? alone : groups_[static_cast<size_t>(group)].nodes;
     // Nothing that is older than `from` as a whole can depend on it.
     if (members.back() < oldest) continue;
-    for (int member : members) append_sources(member, work);
+    for (int member : members) {
+      append_sources(member, work);
+      // Effects keep their order.
+      if (auto it = effect_before_.find(member); it != effect_before_.end())
+        work.push_back(it->second);
+    }
   }
   return false;
 }
@@ -302,12 +322,21 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
              std::back_inserter(both));
   if (!sensible(producer, consumer, both, how)) return false;
   std::vector<int> all = closure(both);
-  if (all.size() > kMaxKernelOps || !classify(ops_of(all), outputs_of(both))) return false;
+  if (all.size() > kMaxKernelOps) return false;
+  const std::optional<Classified> found = classify(ops_of(all), outputs_of(both));
+  if (!found) return false;
+  // Rows and columns come together when each has grown as far as it can alone.
+  if (found->family == Family::RowsColumns && how != Merge::Columns && !from.has_columns &&
+      !to.has_columns)
+    return false;
+  if (how == Merge::Columns && !pays_with_columns(*found)) return false;
   if (path_between(producer, consumer)) return false;
-  // The producer's group survives when growing forwards, the reader's when pulling.
-  Group& kept = how == Merge::Forwards ? from : to;
-  Group& gone = how == Merge::Forwards ? to : from;
-  gone.parent = how == Merge::Forwards ? producer : consumer;
+  if (how == Merge::Columns && path_between(consumer, producer)) return false;
+  // The reader's group survives when pulling, else the producer's.
+  Group& kept = how == Merge::Pull ? to : from;
+  Group& gone = how == Merge::Pull ? from : to;
+  gone.parent = how == Merge::Pull ? consumer : producer;
+  kept.has_columns |= gone.has_columns || how == Merge::Columns;
   gone.nodes.clear();
   kept.nodes = std::move(both);
   return true;

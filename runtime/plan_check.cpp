@@ -97,6 +97,12 @@ std::string unfit_cuda_rows(const ir::Op& kernel, const ir::Plan& plan) {
   return "";
 }
 
+/// A part of the rows is one block of a sum.
+std::string unfit_parts(const ir::Plan& plan) {
+  if (plan.grain >= 1 && plan.grain <= kMostRowsOfThread) return "";
+  return fmt::format("'grain' must lie in [1, {}], not {}", kMostRowsOfThread, plan.grain);
+}
+
 std::string unfit_cuda(const ir::Op& kernel, const ir::Target& target) {
   if (ir::family_of(kernel) == ir::Family::Matmul) {
     const ir::CudaMatmul product = ir::cuda_matmul(kernel, target);
@@ -111,6 +117,13 @@ std::string unfit_cuda(const ir::Op& kernel, const ir::Target& target) {
     return fmt::format("'vector' must lie in [1, {}], not {}", kMostVector, plan.vector);
   if (ir::family_of(kernel) == ir::Family::Columns) return unfit_cuda_columns(kernel, plan);
   if (ir::family_of(kernel) == ir::Family::Rows) return unfit_cuda_rows(kernel, plan);
+  if (ir::family_of(kernel) == ir::Family::RowsColumns) {
+    const int64_t warps = plan.threads / kWarp;
+    if (plan.slices > 1 && (plan.slices != warps || (warps & (warps - 1)) != 0))
+      return fmt::format("'slices' must be 1 or the warps of a block, a power of two, not {} of {}",
+                         plan.slices, warps);
+    return unfit_parts(plan);
+  }
   if (ir::family_of(kernel) == ir::Family::Optimizer &&
       (plan.grain < 1 || plan.grain % (plan.threads * plan.vector) != 0))
     return fmt::format("'grain' {} is no multiple of {} threads with vectors of {}", plan.grain,
@@ -127,6 +140,7 @@ std::string unfit(const ir::Op& kernel, const ir::Target& target) {
   const int64_t most = 4 * target.lanes(4);
   if (plan.vector < kLeast || plan.vector > most)
     return fmt::format("'vector' must lie in [{}, {}], not {}", kLeast, most, plan.vector);
+  if (ir::family_of(kernel) == ir::Family::RowsColumns) return unfit_parts(plan);
   if (plan.grain < 1) return fmt::format("'grain' must be positive, not {}", plan.grain);
   return "";
 }

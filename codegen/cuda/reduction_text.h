@@ -27,6 +27,9 @@ struct Reduction {
   std::string total_type() const { return is_float_sum() ? "double" : type; }
 };
 
+/// Bytes of an accumulator of that type, which is no argmax's.
+int64_t accumulator_bytes(const std::string& type);
+
 /// `some`: there is an element. -0 leaves every number as it is, so that a sum of negative zeros is
 /// -0; a sum of nothing is +0.
 Reduction reduction_of(const ir::Op& op, bool some);

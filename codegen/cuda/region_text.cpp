@@ -91,6 +91,29 @@ std::string RegionText::leave() {
   return text;
 }
 
+void RegionText::leave_lanes() {
+  const std::string lane = leave();
+  SourceWriter& iteration = writer(Level::Iteration);
+  if (lanes_ == 1 || lane.empty()) return iteration.append(lane);
+  iteration.line("#pragma unroll");
+  iteration.open(fmt::format("for (u32 j = 0; j < {}; ++j)", lanes_));
+  iteration.append(lane);
+  iteration.close();
+}
+
+std::string RegionText::store_result(int number, const std::string& lane, const std::string& place,
+                                     const std::string& count) {
+  if (lanes_ == 1) return fmt::format("narrow(r{}[{}], {});", number, place, lane);
+  const std::string array = name("y");
+  const std::string_view type = compute_type_name(kernel_.result(number).dtype());
+  writer(Level::Iteration).line(fmt::format("{} {}[{}];", type, array, lanes_));
+  writer(Level::Lane).line(fmt::format("{}[j] = {};", array, lane));
+  return count.empty()
+             ? fmt::format("store_vector<{}>(r{} + {}, {});", lanes_, number, place, array)
+             : fmt::format("store_tail<{}>(r{} + {}, {}, {});", lanes_, number, place, array,
+                           count);
+}
+
 std::string RegionText::name(std::string_view prefix) {
   return fmt::format("{}{}", prefix, counts_[std::string(prefix)]++);
 }

@@ -61,6 +61,10 @@ class RegionText {
   /// text.
   void enter(int indent);
   std::string leave();
+  /// The level of a lane within that of an iteration, which stands `indent` deep. Leaving it writes
+  /// its text into the iteration, once for each element of a vector.
+  void enter_lanes(int indent) { enter(lanes_ > 1 ? indent + 2 : indent); }
+  void leave_lanes();
   SourceWriter& writer(Level level) { return writers_[static_cast<size_t>(level)]; }
 
   /// A name for an expression that is written down only if it is used.
@@ -113,6 +117,12 @@ class RegionText {
   /// A constant, named after `of` or else after the value that is being evaluated.
   Text define(Level level, std::string_view type, const std::string& expression, ir::Value of = {});
   std::string index_text(const TextIndex& index);
+
+  /// The statement that stores element `place` and those behind it of result `number`, of which a
+  /// lane has computed `lane`; it belongs behind the lanes, where all results are evaluated. The
+  /// last vector has `count` elements if that is not empty.
+  std::string store_result(int number, const std::string& lane, const std::string& place,
+                           const std::string& count = "");
 
   /// A pointer to an element of a parameter.
   std::string address(ir::Value parameter, const TextCoordinates& at);
