@@ -369,6 +369,35 @@ TEST_CASE("a vector of a plan that was read lies in the range that the target ca
   CHECK(error(32) == head + "32" + tail);
 }
 
+TEST_CASE("a part of the rows of a plan that was read is a block of a sum at most") {
+  auto error = [](int grain) -> std::string {
+    try {
+      compile_text(
+          fmt::format(R"(module @m attributes {{stage = "planned", target = "x86-64-v2"}} {{
+  func @f(%x: tensor<600x9xf32>) -> (tensor<600xf32>, tensor<9xf32>) {{
+    %y, %z = kernel @k0 (%x = %x) {{family = "rows_columns", places = [@result0, @result1]}} plan {{grain = {}, vector = 4}} : tensor<600x9xf32> -> (tensor<600xf32>, tensor<9xf32>) {{
+      %r = max %x {{axes = [1]}} : tensor<600x9xf32> -> tensor<600xf32>
+      %c = sum %x {{axes = [0]}} : tensor<600x9xf32> -> tensor<9xf32>
+      yield %r, %c : (tensor<600xf32>, tensor<9xf32>)
+    }}
+    return %y, %z : (tensor<600xf32>, tensor<9xf32>)
+  }}
+}}
+)",
+                      grain),
+          "f", in_memory());
+    } catch (const UserError& refused) {
+      return refused.message();
+    }
+    return "";
+  };
+  CHECK(error(1) == "");
+  CHECK(error(256) == "");
+  CHECK(error(257) ==
+        "kernel @k0 of @f: plan: 'grain' must lie in [1, 256], not 257; the target is "
+        "'x86-64-v2' with vectors of 16 bytes");
+}
+
 TEST_CASE("a module planned for a level of x86-64 runs on each machine that has it") {
   const ir::Target native = codegen::native_target();
   for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
