@@ -52,6 +52,7 @@ RegionText::RegionText(const ir::Op& kernel, int lanes)
     : kernel_(kernel),
       lanes_(lanes),
       wide_(needs_wide_index(kernel)),
+      folds_flags_(few_flags(kernel)),
       words_(ir::kernel_words(kernel)) {
   writers_.reserve(static_cast<size_t>(Level::Lane) + 1);  // so that writers stay where they are
   // Names as the IR prints them, of letters that C++ takes.

@@ -183,6 +183,8 @@ class RegionText {
   Text round(ir::DType dtype, const Text& value);
   void flag(const ir::Op& op, const std::vector<Text>& operands, const Text& unrounded,
             const Text& rounded);
+  /// So few ops have flags that their values are folded before they are compared.
+  static bool few_flags(const ir::Op& kernel);
   std::string watched_by(const ir::Op& op, Watch watch);
   void watch(const ir::Op& op, Watch watch, const Text& value);
   void add_flag(const ir::Op& op, uint32_t bit, Level level, const std::string& condition);
@@ -200,7 +202,7 @@ class RegionText {
 
   const ir::Op& kernel_;
   int lanes_;
-  bool wide_;
+  bool wide_, folds_flags_;
   std::unordered_map<const ir::ValueDef*, std::string> ids_;
   std::set<std::string> taken_;
   std::string current_ = "v";  // the name of the value that is being evaluated

@@ -258,6 +258,9 @@ RegionText::Text RegionText::check_index(const ir::Op& op, const Text& value) {
 
 namespace {
 
+/// Values of more ops wait for their turn to be folded and fill the registers.
+constexpr int64_t kMostFolded = 8;
+
 /// What is kept of the values that a flag word watches, and which bits of the word follow from it.
 /// Numbers in the order of their magnitude: one comparison an element instead of one a bit.
 struct WatchText {
@@ -284,6 +287,12 @@ WatchText watch_text(RegionText::Watch watch) {
 }
 
 }  // namespace
+
+bool RegionText::few_flags(const ir::Op& kernel) {
+  int64_t flagged = 0;
+  for (const ir::Op& op : *kernel.body()) flagged += op.attrs().has("word") ? 1 : 0;
+  return flagged <= kMostFolded;
+}
 
 std::string RegionText::watched_by(const ir::Op& op, Watch watch) {
   const int64_t word = op.attrs().get_int("word");
@@ -314,18 +323,20 @@ void RegionText::flag(const ir::Op& op, const std::vector<Text>& x, const Text& 
   if (!op.attrs().has("word") || !ir::is_float(dtype)) return;
   const bool cast = op.kind() == OpKind::Cast && x.size() == 1;
   const DType from = cast ? op.operand(0).dtype() : dtype;
-  if (!ir::is_16bit(dtype)) {
+  if (folds_flags_ && !ir::is_16bit(dtype)) {
     watch(op, dtype == DType::F64 ? Watch::F64 : Watch::F32, rounded);
-  } else if (ir::is_float(from) && from != DType::F64) {
+  } else if (folds_flags_ && ir::is_float(from) && from != DType::F64) {
     watch(op, dtype == DType::F16 ? Watch::ToF16 : Watch::ToBF16,
           {(cast ? x[0] : unrounded).text, rounded.level});
-  } else {  // rounded by way of another type
+  } else {  // many, or rounded by way of another type
     add_flag(op, static_cast<uint32_t>(FlagBit::NonFinite), rounded.level,
              fmt::format("nonfinite({})", rounded.text));
-    std::string condition = fmt::format("is_infinite({})", rounded.text);
-    if (ir::is_float(from))  // an integer is finite
-      condition += fmt::format(" & !nonfinite({})", x[0].text);
-    add_flag(op, static_cast<uint32_t>(FlagBit::Overflow), rounded.level, condition);
+    if (ir::is_16bit(dtype)) {
+      std::string condition = fmt::format("is_infinite({})", rounded.text);
+      if (ir::is_float(from))  // an integer is finite
+        condition += fmt::format(" & !nonfinite({})", cast ? x[0].text : unrounded.text);
+      add_flag(op, static_cast<uint32_t>(FlagBit::Overflow), rounded.level, condition);
+    }
   }
   const std::optional<ir::Pole>& pole = op.info().pole;
   if (!pole) return;
