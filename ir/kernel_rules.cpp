@@ -279,8 +279,7 @@ std::optional<Classified> classify_reductions(const KernelOps& ops,
   const std::unordered_set<const Op*> columns = column_ops(ops);
   Mapper mapper(ops);
   auto map_for = [&](Value value) {
-    const bool column =
-        row_axes == 0 || (!value.is_parameter() && columns.contains(value.op()));
+    const bool column = row_axes == 0 || (!value.is_parameter() && columns.contains(value.op()));
     return column ? columns_output_map(value.shape(), space, column_axes)
                   : rows_output_map(value.shape(), space, row_axes);
   };

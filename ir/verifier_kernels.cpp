@@ -113,7 +113,8 @@ void check_rows_columns(VerifierContext& context, const Op& kernel) {
     (last ? rows : columns) = true;
   }
   if (!rows) context.report(kernel, "a rows_columns kernel has no reduction over the last axes");
-  if (!columns) context.report(kernel, "a rows_columns kernel has no reduction over the first axes");
+  if (!columns)
+    context.report(kernel, "a rows_columns kernel has no reduction over the first axes");
   const std::vector<Op*> ops = kernel_ops(kernel);
   const std::unordered_set<const Op*> behind = column_ops(ops);
   for (const Op* op : ops) {

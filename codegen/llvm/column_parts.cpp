@@ -37,8 +37,7 @@ Value* ColumnParts::address(RegionEmitter& emitter, size_t number, Value* part,
   const ir::Op& kernel = emitter.kernel();
   const int64_t bytes = Reducer::accumulator_bytes(*reductions_[number]);
   Value* place = b.CreateAdd(b.CreateMul(part, emitter.index(width_)), column);
-  place =
-      b.CreateAdd(b.CreateMul(place, emitter.index(bytes)), emitter.index(offsets_[number]));
+  place = b.CreateAdd(b.CreateMul(place, emitter.index(bytes)), emitter.index(offsets_[number]));
   return b.CreateGEP(b.getInt8Ty(),
                      emitter.frame().buffer(kernel.num_operands() + kernel.num_results()), place);
 }

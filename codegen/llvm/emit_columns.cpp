@@ -34,7 +34,8 @@ class ColumnsEmitter {
         space_(ir::kernel_space(kernel)) {
     const std::vector<ir::Value> yields = kernel.body()->terminator()->operands();
     for (size_t i = 0; i < yields.size(); ++i)
-      if (!parts || parts->is_column(yields[i])) yields_.emplace_back(static_cast<int>(i), yields[i]);
+      if (!parts || parts->is_column(yields[i]))
+        yields_.emplace_back(static_cast<int>(i), yields[i]);
     for (ir::Op& op : *kernel.body())
       if (ir::is_reduction(op.kind()) && !ir::reduces_last_axes(op)) reductions_.push_back(&op);
     std::span<const int64_t> dims = space_.space.dims();

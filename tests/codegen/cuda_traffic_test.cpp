@@ -125,8 +125,8 @@ TEST_CASE("rows whose columns are added too are read once, in whole sectors") {
   }
 }
 )");
-  // The totals of parts are left, and read again; 8 columns of them are 32 bytes, which two accesses
-  // of 16 bytes write.
+  // The totals of parts are left, and read again; 8 columns of them are 32 bytes, which two
+  // accesses of 16 bytes write.
   CHECK(traffic.sectors <= traffic.ideal * 103 / 100);
   CHECK(static_cast<double>(traffic.moved) <= 1.1 * static_cast<double>(traffic.boundary));
 }
