@@ -128,6 +128,10 @@ Value storage_of(Value value) {
   return value;
 }
 
+bool may_write_in_place(Family family) {
+  return family == Family::Elementwise || family == Family::Optimizer;
+}
+
 InPlaceRule::InPlaceRule(const Op& kernel) : kernel_(kernel) {
   for (int i = 0; i < kernel.num_operands(); ++i)
     operands_[storage_of(kernel.operand(i)).def()].push_back(i);
@@ -143,8 +147,7 @@ InPlaceRule::InPlaceRule(const Op& kernel) : kernel_(kernel) {
 bool InPlaceRule::allows(int result, Value storage) const {
   auto it = operands_.find(storage.def());
   if (it == operands_.end()) return true;
-  Family family = family_of(kernel_);
-  if (family != Family::Elementwise && family != Family::Optimizer) return false;
+  if (!may_write_in_place(family_of(kernel_))) return false;
   return std::ranges::all_of(it->second, [&](int operand) {
     return reaches_only(kernel_.body()->parameter(operand), result);
   });

@@ -50,6 +50,10 @@ std::vector<Op*> ops_behind(std::span<const Value> values);
 /// element itself: the position of an element is all that its computation depends on.
 bool is_flat(std::span<const Value> yields);
 
+/// Kernels of the family read an element only where they write it, or may do so: a result may then
+/// stand in the place of an operand.
+bool may_write_in_place(Family family);
+
 /// Which results of a kernel may be stored over which operands: those that the kernel reads nowhere
 /// but at the element that it is about to write. Tasks run in any order and side by side, so every
 /// other read forbids it.

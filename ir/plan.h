@@ -20,6 +20,13 @@ enum class Family : uint8_t {
 #undef FAMILY
 };
 
+/// Terms that one f32 accumulator adds before it goes to a total in f64: however many blocks a sum
+/// has, they add no error that counts.
+inline constexpr int64_t kSumBlock = 256;
+
+/// The least integer from a / b on, for numbers that are not negative; 0 for b = 0.
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
+
 const char* to_string(Family family);
 std::optional<Family> parse_family(std::string_view text);
 /// The attribute `family` of a kernel op.
@@ -35,9 +42,8 @@ struct Plan {
   int64_t mr = 0, nr = 0;          // register tile; CUDA: tile of a warp
   int64_t mc = 0, nc = 0, kc = 0;  // cache blocks; CUDA: tile of a block, steps of k of a stage
   int64_t stages = 0;              // CUDA: stages of shared memory
-  /// Of K, of rows (columns), of a row (rows), all added in one order; rows that a block takes at
-  /// once (rows_columns).
-  int64_t slices = 0;
+  int64_t slices = 0;        // of K, of rows (columns), of a row (rows), all added in one order
+  int64_t at_once = 0;       // CUDA: rows that a block takes at once (rows_columns)
   int64_t slice_blocks = 0;  // blocks of kc in a slice
   int64_t run_blocks = 0;    // blocks summed in one run; 0: all
   int64_t prepack = 0;       // 1: a launch of its own packs B once

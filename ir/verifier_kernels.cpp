@@ -101,7 +101,7 @@ void check_rows_columns(VerifierContext& context, const Op& kernel) {
     const int64_t rank = op.operand(0).type().rank(), count = std::ssize(axes);
     const bool last = reduces_last_axes(op);
     const bool fits = last ? count == space.reduced && count < rank
-                           : count == space.kept() && axes.back() == count - 1;
+                           : count > 0 && count == space.kept() && axes.back() == count - 1;
     if (!(op.operand(0).shape() == space.space))
       context.report(op, "reduces " + to_string(op.operand(0).type()) +
                              ", another op of the kernel values of " + to_string(space.space));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouping: which ops are inlined, which groups may merge, and in which order kernels run.
+// Grouping: which ops are inlined and which groups may merge.
 #include <mezzo/passes/fuse_groups.h>
 
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 namespace mezzo::passes {
@@ -35,15 +36,17 @@ bool is_widening_cast(const Op& op) {
 
 }  // namespace
 
+bool FuseGraph::is_judged(const Op& op) {
+  return op.attrs().has("word") || op.kind() == OpKind::CheckIndex;
+}
+
 FuseGraph::FuseGraph(Function& function) : function_(function) {
-  int last_effect = -1;
+  int effects = 0;
   for (Op& op : function.body()) {
     index_[&op] = size();
-    nodes_.push_back({&op, Role::Body});
+    nodes_.push_back({&op, Role::Body, effects});
     nodes_.back().role = role_of(op);
-    if (!op.info().has(Trait::Effect)) continue;
-    if (last_effect >= 0) effect_before_[size() - 1] = last_effect;
-    last_effect = size() - 1;
+    if (op.info().has(Trait::Effect)) ++effects;
   }
   materialize_inlined();
 }
@@ -82,20 +85,30 @@ FuseGraph::Role FuseGraph::role_of(const Op& op) const {
   }
 }
 
-/// An inlined op that something in the body or a pad reads must be stored: it becomes a group of
-/// its own. Reshapes stay in the body instead, where they cost nothing.
+/// An inlined op that something in the body or a pad reads must be stored, and one that an effect
+/// judges must run before it: it becomes a group of its own. Reshapes stay in the body instead,
+/// where they cost nothing.
 void FuseGraph::materialize_inlined() {
+  std::vector<int> runs(nodes_.size());  // effects before the first kernel that computes it
   for (size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
+    runs[i] = node.effects_before;
     if (node.role == Role::Grouped) materialize_for(static_cast<int>(i));
     if (node.role != Role::Inlined) continue;
-    for (Op* user : node.op->result().users())
-      if (user->kind() == OpKind::Pad ||
-          nodes_[static_cast<size_t>(node_of(user))].role == Role::Body) {
-        materialize(node);
-        if (node.role == Role::Grouped) materialize_for(static_cast<int>(i));
-        break;
-      }
+    bool stored = false;
+    int first = std::numeric_limits<int>::max();
+    for (Op* user : node.op->result().users()) {
+      const auto reader = static_cast<size_t>(node_of(user));
+      stored |= user->kind() == OpKind::Pad || nodes_[reader].role == Role::Body;
+      first = std::min(first, runs[reader]);
+    }
+    const bool late = first > node.effects_before && first < std::numeric_limits<int>::max();
+    if (stored || (late && is_judged(*node.op) && node.op->kind() != OpKind::Constant)) {
+      materialize(node);
+      if (node.role == Role::Grouped) materialize_for(static_cast<int>(i));
+    } else {
+      runs[i] = first;
+    }
   }
 }
 
@@ -268,12 +281,7 @@ bool FuseGraph::path_between(int from, int to) const {
     const std::vector<int>& members = group < 0 ? alone : groups_[static_cast<size_t>(group)].nodes;
     // Nothing that is older than `from` as a whole can depend on it.
     if (members.back() < oldest) continue;
-    for (int member : members) {
-      append_sources(member, work);
-      // Effects keep their order.
-      if (auto it = effect_before_.find(member); it != effect_before_.end())
-        work.push_back(it->second);
-    }
+    for (int member : members) append_sources(member, work);
   }
   return false;
 }
@@ -317,6 +325,8 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
   Group &from = groups_[static_cast<size_t>(producer)],
         &to = groups_[static_cast<size_t>(consumer)];
   if (from.nodes.size() + to.nodes.size() > kMaxKernelOps) return false;
+  // What an effect judges runs before it, what it does not after it.
+  if (effects_before(from) != effects_before(to)) return false;
   std::vector<int> both;
   std::merge(from.nodes.begin(), from.nodes.end(), to.nodes.begin(), to.nodes.end(),
              std::back_inserter(both));
@@ -342,6 +352,10 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
   return true;
 }
 
+int FuseGraph::effects_before(const Group& group) const {
+  return nodes_[static_cast<size_t>(group.nodes.front())].effects_before;
+}
+
 bool FuseGraph::is_update(const Group& group) const {
   return std::all_of(group.nodes.begin(), group.nodes.end(), [&](int node) {
     const Op& op = *nodes_[static_cast<size_t>(node)].op;
@@ -361,8 +375,10 @@ void FuseGraph::merge_updates() {
   for (size_t next = 0; next < ready.size(); ++next) {
     size_t unit = static_cast<size_t>(ready[next]);
     int group = nodes_[static_cast<size_t>(graph.nodes[unit].front())].group;
-    bool joins =
-        group >= 0 && !behind[unit] && is_update(groups_[static_cast<size_t>(find(group))]);
+    bool joins = group >= 0 && !behind[unit] &&
+                 is_update(groups_[static_cast<size_t>(find(group))]) &&
+                 (joined.empty() || effects_before(groups_[static_cast<size_t>(find(group))]) ==
+                                        effects_before(groups_[static_cast<size_t>(joined[0])]));
     if (joins) joined.push_back(find(group));
     for (int reader : graph.readers[unit]) {
       if (joins || behind[unit]) behind[static_cast<size_t>(reader)] = true;
@@ -382,96 +398,6 @@ void FuseGraph::merge_updates() {
   }
   std::ranges::sort(all);
   first.nodes = std::move(all);
-}
-
-FuseGraph::Units FuseGraph::units() const {
-  Units out;
-  for (int node = 0; node < size(); ++node) {
-    const Node& each = nodes_[static_cast<size_t>(node)];
-    if (each.role == Role::Inlined) continue;
-    if (each.role == Role::Body) {
-      out.unit_of[node] = static_cast<int>(out.nodes.size());
-      out.nodes.push_back({node});
-      continue;
-    }
-    const Group& group = groups_[static_cast<size_t>(find(each.group))];
-    if (group.nodes.front() != node) continue;
-    for (int member : group.nodes) out.unit_of[member] = static_cast<int>(out.nodes.size());
-    out.nodes.push_back(group.nodes);
-  }
-  out.readers.resize(out.nodes.size());
-  out.waiting.resize(out.nodes.size(), 0);
-  auto add_edge = [&](int from, int to) {
-    if (from != to && out.readers[static_cast<size_t>(from)].insert(to).second)
-      ++out.waiting[static_cast<size_t>(to)];
-  };
-  // Ops with an effect keep their place behind everything that they judge.
-  int last_effect = -1;
-  for (int unit = 0; unit < static_cast<int>(out.nodes.size()); ++unit) {
-    const std::vector<int>& members = out.nodes[static_cast<size_t>(unit)];
-    std::vector<int> sources;
-    for (int node : members) append_sources(node, sources);
-    for (int source : sources) add_edge(out.unit_of.at(source), unit);
-    if (!nodes_[static_cast<size_t>(members.front())].op->info().has(Trait::Effect)) continue;
-    if (last_effect >= 0) add_edge(last_effect, unit);
-    last_effect = unit;
-  }
-  return out;
-}
-
-std::vector<std::set<int>> FuseGraph::later_writers(const Units& units) const {
-  std::unordered_map<const ValueDef*, int> writer;  // of each updated parameter
-  std::vector<Value> results = function_.results();
-  for (int i = 0; i < function_.num_results(); ++i) {
-    Value value = results[static_cast<size_t>(i)], updated = function_.updated_parameter(i);
-    if (!updated) continue;
-    while (!value.is_parameter() && is_view(value.op()->kind())) value = value.op()->operand(0);
-    if (value.is_parameter()) continue;
-    if (auto unit = units.unit_of.find(node_of(value.op())); unit != units.unit_of.end())
-      writer[updated.def()] = unit->second;
-  }
-  std::vector<std::set<int>> later(units.nodes.size());
-  for (size_t unit = 0; unit < units.nodes.size(); ++unit) {
-    const Op& first = *nodes_[static_cast<size_t>(units.nodes[unit].front())].op;
-    if (first.kind() == OpKind::Return) continue;  // stays the last
-    for (int node : closure(units.nodes[unit]))
-      for (Value value : nodes_[static_cast<size_t>(node)].op->operands())
-        if (auto it = writer.find(value.def());
-            it != writer.end() && it->second != static_cast<int>(unit))
-          later[unit].insert(it->second);
-  }
-  return later;
-}
-
-/// Kernels and body ops in an order that respects their edges; among the ready ones the oldest
-/// first op. What overwrites a parameter is put off until its other readers are done, unless
-/// nothing else can run.
-std::vector<std::vector<int>> FuseGraph::order_units() const {
-  Units graph = units();
-  std::vector<std::set<int>> later = later_writers(graph);
-  std::vector<int> pending(graph.nodes.size(), 0);  // readers of what each overwrites
-  for (const std::set<int>& writers : later)
-    for (int writer : writers) ++pending[static_cast<size_t>(writer)];
-  std::set<int> ready, put_off;
-  auto add = [&](int unit) {
-    (pending[static_cast<size_t>(unit)] > 0 ? put_off : ready).insert(unit);
-  };
-  for (size_t unit = 0; unit < graph.nodes.size(); ++unit)
-    if (graph.waiting[unit] == 0) add(static_cast<int>(unit));
-  std::vector<std::vector<int>> ordered;
-  while (!ready.empty() || !put_off.empty()) {
-    std::set<int>& from = ready.empty() ? put_off : ready;
-    int unit = *from.begin();
-    from.erase(from.begin());
-    ordered.push_back(graph.nodes[static_cast<size_t>(unit)]);
-    for (int writer : later[static_cast<size_t>(unit)])
-      if (--pending[static_cast<size_t>(writer)] == 0 && put_off.erase(writer))
-        ready.insert(writer);
-    for (int reader : graph.readers[static_cast<size_t>(unit)])
-      if (--graph.waiting[static_cast<size_t>(reader)] == 0) add(reader);
-  }
-  MEZZO_CHECK(ordered.size() == graph.nodes.size(), "fuse made a cycle of kernels");
-  return ordered;
 }
 
 }  // namespace mezzo::passes

@@ -53,6 +53,7 @@ class FuseGraph {
   struct Node {
     ir::Op* op;
     Role role;
+    int effects_before = 0;  // ops with an effect that stand before it
     int group = -1;
   };
   struct Group {
@@ -63,6 +64,8 @@ class FuseGraph {
   };
 
   Role role_of(const ir::Op& op) const;
+  /// An op whose flags an effect behind it reads.
+  static bool is_judged(const ir::Op& op);
   int node_of(const ir::Op* op) const { return index_.at(op); }
   /// Nodes of the group plus the inlined ops behind their operands, in program order.
   std::vector<int> closure(const std::vector<int>& nodes) const;
@@ -97,6 +100,8 @@ class FuseGraph {
     ir::Family family = ir::Family::Elementwise;
   };
   Prepared prepare(const std::vector<int>& nodes) const;
+  /// The same for all members of a group.
+  int effects_before(const Group& group) const;
   bool is_update(const Group& group) const;
   /// Whether every segment would get its own copy of it.
   bool is_private(int node) const;
@@ -109,7 +114,6 @@ class FuseGraph {
   std::vector<Node> nodes_;
   std::vector<Group> groups_;
   std::unordered_map<const ir::Op*, int> index_;
-  std::unordered_map<int, int> effect_before_;     // of nodes that have an effect
   std::unordered_map<const ir::Op*, int> copies_;  // inlined op -> kernels that hold it so far
 };
 

@@ -28,8 +28,6 @@ namespace {
 constexpr int64_t kElementsPerTask = 16384;
 constexpr int kCudaThreads = 256;
 
-int64_t ceil_div(int64_t a, int64_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
-
 int widest_bytes(const Op& kernel) {
   int64_t widest = 1;
   for (Op& op : *kernel.body())
@@ -172,22 +170,22 @@ Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
 /// machine busy, yet long, so that what they leave is little beside what they read. A part adds no
 /// more than 256 rows, one block of a sum. On a CUDA device a block takes a part.
 Plan plan_rows_columns(const Op& kernel, const Classified& kind, const Target& target) {
-  constexpr int64_t kMostRows = 256, kThreadsPerMultiprocessor = 512, kFewestOfThread = 4;
+  constexpr int64_t kThreadsPerMultiprocessor = 512, kFewestOfThread = 4;
   constexpr int64_t kFewParts = 16, kManyParts = 256, kLongPart = 32;
   const auto [rows, columns] = rows_and_columns(kind.space, kind.reduced_axes);
   Plan plan;
   if (target.kind == Target::Kind::Cuda) {
     plan = plan_cuda_rows(kernel, columns);
-    plan.slices = plan.grain;
+    plan.at_once = plan.grain;
     const int64_t wanted = kThreadsPerMultiprocessor / plan.threads * target.multiprocessors;
-    plan.grain = std::clamp(ceil_div(rows, wanted), kFewestOfThread * plan.slices, kMostRows);
+    plan.grain = std::clamp(ceil_div(rows, wanted), kFewestOfThread * plan.at_once, kSumBlock);
     plan.reason = is_row_of_warp(columns) ? "one block a part of the rows, one warp a row"
                                           : "one block a part of the rows, row by row";
   } else {
     plan.vector = target.lanes(widest_bytes(kernel));
     const int64_t least = std::clamp<int64_t>(ceil_div(rows, kFewParts), 1, kLongPart);
     const int64_t busy = ceil_div(kElementsPerTask / 4, std::max<int64_t>(columns, 1));
-    plan.grain = std::clamp(std::max(busy, ceil_div(rows, kManyParts)), least, kMostRows);
+    plan.grain = std::clamp(std::max(busy, ceil_div(rows, kManyParts)), least, kSumBlock);
   }
   plan.tasks = ceil_div(rows, plan.grain);
   return plan;
@@ -197,7 +195,7 @@ Plan plan_rows_columns(const Op& kernel, const Classified& kind, const Target& t
 /// row or whole rows. Rows are cut into slabs while the device has room for blocks and a thread
 /// keeps work that pays for the second launch; a thread adds no more than 256 rows.
 Plan plan_cuda_columns(const Op& kernel, int64_t rows, int64_t columns, const Target& target) {
-  constexpr int64_t kFewestRows = 16, kMostRows = 256, kBlocksPerMultiprocessor = 4;
+  constexpr int64_t kFewestRows = 16, kBlocksPerMultiprocessor = 4;
   Plan plan;
   plan.threads = kCudaThreads;
   plan.vector = cuda_vector(kernel);
@@ -208,7 +206,7 @@ Plan plan_cuda_columns(const Op& kernel, int64_t rows, int64_t columns, const Ta
   const int64_t height = plan.threads / width, blocks = ceil_div(columns, plan.grain);
   const int64_t wanted = std::max<int64_t>(
       1, kBlocksPerMultiprocessor * target.multiprocessors / std::max<int64_t>(blocks, 1));
-  int64_t per_thread = std::clamp(ceil_div(rows, height * wanted), kFewestRows, kMostRows);
+  int64_t per_thread = std::clamp(ceil_div(rows, height * wanted), kFewestRows, kSumBlock);
   if (rows <= 2 * kFewestRows * height) per_thread = 2 * kFewestRows;
   plan.slices = std::max<int64_t>(1, ceil_div(rows, per_thread * height));
   plan.tasks = blocks * plan.slices;

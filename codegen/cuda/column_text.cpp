@@ -2,6 +2,7 @@
 #include <mezzo/codegen/cuda/column_text.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/plan.h>
 
 #include <fmt/format.h>
 
@@ -10,11 +11,7 @@
 
 namespace mezzo::codegen {
 
-namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-}  // namespace
+namespace {}  // namespace
 
 ColumnText::ColumnText(RegionText& region, const ir::Op& kernel, std::vector<Reduction> reductions,
                        std::span<const int64_t> dims, int64_t slabs)
@@ -36,7 +33,7 @@ void ColumnText::set_block(int64_t threads, int64_t width) {
   height_ = threads / width;
   MEZZO_CHECK((height_ & (height_ - 1)) == 0,
               fmt::format("kernel @{}: {} rows of threads", kernel_.kernel_name(), height_));
-  blocks_ = ceil_div(columns_, width * lanes());
+  blocks_ = ir::ceil_div(columns_, width * lanes());
 }
 
 void ColumnText::begin_entry(bool totals) {
@@ -80,7 +77,7 @@ int64_t ColumnText::place_partials() {
   for (const Reduction& reduction : reductions_) {
     offsets_.push_back(bytes);
     const int64_t all = accumulator_bytes(reduction.type) * slabs_ * columns_;
-    bytes += std::max<int64_t>(ceil_div(all, 256), 1) * 256;
+    bytes += std::max<int64_t>(ir::ceil_div(all, 256), 1) * 256;
   }
   return bytes;
 }

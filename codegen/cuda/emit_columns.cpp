@@ -2,12 +2,13 @@
 // Columns kernels: reductions over the leading axes. Threads of a block stand in X columns of
 // vectors by Y rows; the rows are divided into slabs, one a block, whose totals go to the
 // workspace; a second launch, of blocks of the same shape, adds the slabs and runs the epilogue.
-// With one slab there is one launch. A thread adds at most kTermsPerAccumulator rows in ascending
+// With one slab there is one launch. A thread adds at most kSumBlock rows in ascending
 // order, threads are added by halves, slabs in double: in one order for one plan.
 #include <mezzo/codegen/cuda/column_text.h>
 #include <mezzo/codegen/cuda/emit_families.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/plan.h>
 
 #include <fmt/format.h>
 
@@ -17,8 +18,6 @@
 namespace mezzo::codegen {
 
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t product(std::span<const int64_t> dims) {
   int64_t n = 1;
@@ -49,9 +48,9 @@ class ColumnsEmitter {
     MEZZO_CHECK(plan.grain % lanes_ == 0, fmt::format("kernel @{}: {} columns a block, {} a thread",
                                                       kernel.kernel_name(), plan.grain, lanes_));
     columns_.set_block(threads_, plan.grain / lanes_);
-    rows_per_thread_ = ceil_div(rows_, slabs_ * columns_.height());
+    rows_per_thread_ = ir::ceil_div(rows_, slabs_ * columns_.height());
     MEZZO_CHECK(
-        rows_per_thread_ <= kTermsPerAccumulator,
+        rows_per_thread_ <= ir::kSumBlock,
         fmt::format("kernel @{}: {} rows in {} slabs", kernel.kernel_name(), rows_, slabs_));
   }
 

@@ -7,6 +7,7 @@
 // again. A sum is added lane by lane, then by halves, slices likewise: in one order for one plan.
 #include <mezzo/codegen/cuda/emit_families.h>
 #include <mezzo/codegen/cuda/row_text.h>
+#include <mezzo/ir/plan.h>
 
 #include <fmt/format.h>
 
@@ -18,8 +19,6 @@ namespace {
 
 /// Room for a total of any type.
 constexpr int64_t kPartialBytes = 16;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class RowsEmitter {
  public:
@@ -66,7 +65,7 @@ class RowsEmitter {
     rows_.store_rows(row_results_,
                      writes_elements && slices_ > 1 ? "t == 0 && slice == 0" : "t == 0");
     add_entry(name,
-              ceil_div(rows_.rows(), rows_.rows_per_block()) * (writes_elements ? slices_ : 1));
+              ir::ceil_div(rows_.rows(), rows_.rows_per_block()) * (writes_elements ? slices_ : 1));
     source.text = region_.finish(entries, slices_ > 1);
     source.checks_index = region_.checks_index();
     return source;
@@ -113,7 +112,7 @@ class RowsEmitter {
       std::vector<int64_t>& places = places_.emplace_back();
       for (size_t i = 0; i < rows_.pass(pass).size(); ++i) {
         places.push_back(bytes);
-        bytes += ceil_div(kPartialBytes * rows_.rows() * slices_, 256) * 256;
+        bytes += ir::ceil_div(kPartialBytes * rows_.rows() * slices_, 256) * 256;
       }
     }
     return bytes;

@@ -5,11 +5,12 @@
 // accumulators of its own: registers while they fit, which the warps of a block then add by halves,
 // else slabs of the workspace, one a warp. What was added stands in the workspace in the end; a
 // second launch adds the slabs and runs the epilogue, as the second launch of a columns kernel
-// does. A part has at most kTermsPerAccumulator rows. All sums are added in one order for one plan.
+// does. A part has at most kSumBlock rows. All sums are added in one order for one plan.
 #include <mezzo/codegen/cuda/column_text.h>
 #include <mezzo/codegen/cuda/emit_families.h>
 #include <mezzo/codegen/cuda/row_text.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/plan.h>
 
 #include <fmt/format.h>
 
@@ -25,8 +26,6 @@ constexpr int64_t kKeptBytes = 128;
 /// Threads of a block of the second launch, in rows of one warp: few columns are a block, so that
 /// there are many blocks.
 constexpr int64_t kTotalThreads = 256, kTotalWidth = 32;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::vector<Reduction> column_reductions(const ir::Op& kernel, bool some) {
   std::vector<Reduction> reductions;
@@ -48,18 +47,17 @@ class RowsColumnsEmitter {
  public:
   RowsColumnsEmitter(const ir::Op& kernel, const ir::Plan& plan)
       : plan_(plan),
-        rows_(kernel, plan, plan.slices > 1 || plan.threads == 32, 1),
+        rows_(kernel, plan, plan.at_once > 1 || plan.threads == 32, 1),
         region_(rows_.region()),
         at_once_(rows_.rows_per_block()),
-        parts_(ceil_div(rows_.rows(), std::max<int64_t>(plan.grain, 1))),
+        parts_(ir::ceil_div(rows_.rows(), std::max<int64_t>(plan.grain, 1))),
         bytes_(bytes_of_thread(column_reductions(kernel, true), rows_)),
         in_registers_(rows_.unrolled() && bytes_ <= kKeptBytes),
         columns_(region_, kernel, column_reductions(kernel, rows_.rows() > 0), rows_.reduced_dims(),
                  parts_ * (in_registers_ ? 1 : at_once_)) {
-    MEZZO_CHECK(
-        plan.grain > 0 && plan.grain <= kTermsPerAccumulator && (at_once_ & (at_once_ - 1)) == 0,
-        fmt::format("kernel @{}: parts of {} rows, {} at once", kernel.kernel_name(), plan.grain,
-                    at_once_));
+    MEZZO_CHECK(plan.grain > 0 && plan.grain <= ir::kSumBlock && (at_once_ & (at_once_ - 1)) == 0,
+                fmt::format("kernel @{}: parts of {} rows, {} at once", kernel.kernel_name(),
+                            plan.grain, at_once_));
     const std::vector<ir::Op*> ops = ir::kernel_ops(kernel);
     const std::unordered_set<const ir::Op*> behind = ir::column_ops(ops);
     const ir::Shape space = ir::kernel_space(kernel).space;

@@ -11,10 +11,6 @@
 
 namespace mezzo::codegen {
 
-/// Terms that one accumulator adds before it goes to a total, which is in double: however many
-/// blocks there are, they add no error that counts.
-inline constexpr int64_t kTermsPerAccumulator = 256;
-
 struct Reduction {
   const ir::Op* op;
   std::string fold;     // `Add`, `Maximum` ...

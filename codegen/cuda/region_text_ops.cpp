@@ -70,11 +70,9 @@ namespace {
 bool is_unsigned(DType dtype) { return dtype == DType::U8 || dtype == DType::Bool; }
 int width_of(DType dtype) { return dtype == DType::F64 ? 64 : 32; }
 
-/// A result may stand in the place of an operand of its size in kernels that read an element only
-/// where they write it; any other operand is read-only.
+/// A result may stand in the place of an operand of its size; any other operand is read-only.
 bool may_be_overwritten(const ir::Op& kernel, ir::Value operand) {
-  const ir::Family family = ir::family_of(kernel);
-  if (family == ir::Family::Rows || family == ir::Family::Columns) return false;
+  if (!ir::may_write_in_place(ir::family_of(kernel))) return false;
   for (ir::Value result : kernel.results())
     if (result.type().bytes() == operand.type().bytes()) return true;
   return false;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/codegen/cuda/row_text.h>
 
+#include <mezzo/ir/plan.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +17,6 @@ namespace {
 
 /// Elements of one operand that a thread may keep in registers.
 constexpr int64_t kKeptRow = 32;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t product(std::span<const int64_t> dims) {
   int64_t n = 1;
@@ -66,7 +66,7 @@ RowText::RowText(const ir::Op& kernel, const ir::Plan& plan, bool warp, int64_t 
       threads_(warp ? 32 : plan.threads),
       rows_per_block_(warp ? plan.threads / 32 : 1),
       lanes_(lanes_of(plan, columns_, threads_ * slices)),
-      iterations_(ceil_div(columns_, threads_ * lanes_ * slices)),
+      iterations_(ir::ceil_div(columns_, threads_ * lanes_ * slices)),
       passes_(passes_of(kernel, columns_ > 0)),
       region_(kernel, static_cast<int>(lanes_)) {}
 
@@ -147,7 +147,7 @@ std::vector<RowText::Seen> RowText::reduce(size_t number) {
     sums.push_back(region_.name("a"));
     declare_accumulators(writer(Level::Thread), reduction.type, reduction.initial, sums.back(),
                          lanes_);
-    const bool blocked = iterations_ > kTermsPerAccumulator && reduction.is_float_sum();
+    const bool blocked = iterations_ > ir::kSumBlock && reduction.is_float_sum();
     totals.push_back(blocked ? region_.name("b") : "");
     if (blocked)
       writer(Level::Thread).line(fmt::format("double {} = {};", totals.back(), reduction.initial));
@@ -174,8 +174,7 @@ std::vector<RowText::Seen> RowText::reduce(size_t number) {
 /// Moves a full block into the total, behind the lanes of an iteration.
 void RowText::empty_block(const Reduction& reduction, const std::string& sum,
                           const std::string& total, std::vector<std::string>& after) const {
-  after.push_back(
-      fmt::format("if (it % {} == {}) {{", kTermsPerAccumulator, kTermsPerAccumulator - 1));
+  after.push_back(fmt::format("if (it % {} == {}) {{", ir::kSumBlock, ir::kSumBlock - 1));
   after.push_back(fmt::format("  {0} = Add::of({0}, (double)fold<Add>({1}));", total, sum));
   after.push_back("  #pragma unroll");
   after.push_back(

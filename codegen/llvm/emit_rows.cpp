@@ -13,6 +13,7 @@
 #include <mezzo/codegen/llvm/reduce.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/plan.h>
 
 #include <llvm/IR/IRBuilder.h>
 
@@ -358,7 +359,7 @@ CpuKernel emit_rows(ModuleBuilder& module, const ir::Op& kernel, const std::stri
               "kernel @" + kernel.kernel_name() + " has no plan");
   KernelFrame frame(module, symbol);
   const ColumnParts parts(kernel, plan);
-  MEZZO_CHECK(parts.reductions().empty() || plan.grain <= Reducer::kSumBlock,
+  MEZZO_CHECK(parts.reductions().empty() || plan.grain <= ir::kSumBlock,
               "kernel @" + kernel.kernel_name() + " has parts longer than a block of a sum");
   RowsEmitter emitter(frame, kernel, static_cast<int>(plan.vector), parts);
   emitter.emit(plan.grain);

@@ -2,6 +2,7 @@
 #include <mezzo/codegen/llvm/reduce.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/plan.h>
 
 #include <llvm/IR/IRBuilder.h>
 
@@ -113,7 +114,7 @@ void Reducer::add(Value* value, Value* position) {
   Value* count = b.CreateAdd(b.CreateLoad(b.getInt64Ty(), counter_), b.getInt64(1));
   b.CreateStore(count, counter_);
   emitter_.frame().branch(
-      b.CreateICmpEQ(count, b.getInt64(kSumBlock)),
+      b.CreateICmpEQ(count, b.getInt64(ir::kSumBlock)),
       [&] {
         llvm::Type* wide = emitter_.compute_type_of(DType::F64, lanes_);
         Value* block = b.CreateFPExt(b.CreateLoad(accumulator_type(lanes_), accumulator_), wide);

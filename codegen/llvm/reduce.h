@@ -13,8 +13,6 @@ namespace mezzo::codegen {
 /// minimum propagate NaN; argmax takes the first maximum, or the first NaN.
 class Reducer {
  public:
-  static constexpr int64_t kSumBlock = 256;
-
   Reducer(RegionEmitter& emitter, const ir::Op& op, int lanes);
   const ir::Op& op() const { return op_; }
 

@@ -121,7 +121,7 @@ TEST_CASE("a plan for a GPU that was read fits kernel and GPU, or is refused wit
   CHECK(error_of_plan(kColumns, "threads = 256", "threads = 256") == "");
   // A block of warps that take the rows in turn, or one that takes them one by one.
   CHECK(error_of_plan(kBoth, "threads = 128", "threads = 128") == "");
-  CHECK(error_of_plan(kBoth, "slices = 4", "slices = 1") == "");
+  CHECK(error_of_plan(kBoth, "at_once = 4", "at_once = 1") == "");
   CHECK(error_of_plan(kRows, "threads = 256", "threads = 256") == "");
   const std::string advice =
       "; the target is 'sm_80'\n"
@@ -137,8 +137,8 @@ TEST_CASE("a plan for a GPU that was read fits kernel and GPU, or is refused wit
                  "4000000000" +
                      advice));
   CHECK(contains(
-      error_of_plan(kBoth, "slices = 4", "slices = 2"),
-      "plan: 'slices' must be 1 or the warps of a block, a power of two, not 2 of 4" + advice));
+      error_of_plan(kBoth, "at_once = 4", "at_once = 2"),
+      "plan: 'at_once' must be 1 or the warps of a block, a power of two, not 2 of 4" + advice));
   CHECK(contains(error_of_plan(kBoth, "grain = ", "grain = 9"),
                  "plan: 'grain' must lie in [1, 256], not 9"));
   CHECK(contains(error_of_plan(kRows, "vector = 4", "vector = 64"),
