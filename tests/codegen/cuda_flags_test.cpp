@@ -172,7 +172,8 @@ std::unique_ptr<ir::Module> flagged_kernel(DType from, DType to, int flagged) {
   return alone(*kernels_of(*module)[0]);
 }
 
-/// Values are folded before they are compared where few ops have flags and one f32 tells all.
+/// Values are folded before they are compared where few ops have flags, those of 16 bits only where
+/// they are rounded from f32.
 bool folds(DType from, DType to, int flagged) {
   const bool is_16bit = ir::is_16bit(to);
   return flagged <= 8 && !(is_16bit && (from == DType::F64 || from == DType::I64));
