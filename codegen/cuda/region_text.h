@@ -188,6 +188,9 @@ class RegionText {
   std::string watched_by(const ir::Op& op, Watch watch);
   void watch(const ir::Op& op, Watch watch, const Text& value);
   void add_flag(const ir::Op& op, uint32_t bit, Level level, const std::string& condition);
+  /// The variables of `watches_` at the start of an entry; at its end the words that they give.
+  void declare_flags(SourceWriter& out) const;
+  void store_flags(SourceWriter& out) const;
   TextCoordinates operand_coordinates(const ir::Op& op, int operand, const TextCoordinates& at);
   /// The row-major index of coordinates, its base named where it is a sum.
   TextIndex linear(const ir::Shape& shape, const TextCoordinates& at);
