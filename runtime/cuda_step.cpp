@@ -38,6 +38,7 @@ HelperCode step_code(const std::shared_ptr<CudaContext>& context) {
       fmt::format("the finite check and the verdict of a training step\ntarget {}\ncompiler {}\n",
                   to_string(key.target), key.compiler);
   code.compile = [source, context] { return compile_cuda_image(source, context->target().name); };
+  code.usable = [context] { return context->fault().empty(); };
   code.load = [context](const KernelImage& image) {
     return load_cuda_image(image, context, "the finite check and the verdict of a training step");
   };

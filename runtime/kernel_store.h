@@ -66,6 +66,7 @@ struct HelperCode {
   std::string description;  // for who looks into the cache's folder
   std::function<KernelImage()> compile;
   std::function<std::shared_ptr<LoadedKernel>(const KernelImage& image)> load;
+  std::function<bool()> usable = [] { return true; };  // as KernelBackend says
 };
 
 /// From the same places as a kernel; `device` as in KernelBackend.

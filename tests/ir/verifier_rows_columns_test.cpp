@@ -84,6 +84,14 @@ TEST_CASE("a kernel of rows and columns keeps them apart") {
            rest + columns +
                "%w = max %q {axes = [1]} : tensor<6x6xf32> -> tensor<6xf32>\n"
                "%y = add %c, %w : tensor<6xf32>") == "@f: %r = " + unfit);
+
+  // A reduction over no axis is of neither kind, whatever the space leaves over.
+  CHECK(
+      of("tensor<6xf32>", "tensor<f32>, tensor<6xf32>",
+         "%y = sum %x {axes = [0]} : tensor<6xf32> -> tensor<f32>\n"
+         "%z = sum %x {axes = []} : tensor<6xf32>")
+          .find("%z = sum: reduces axes [] of rank 1; a rows_columns kernel reduces the last axes "
+                "or exactly the others\n") != std::string::npos);
 }
 
 }  // namespace

@@ -98,6 +98,33 @@ TEST_CASE("equal kernels of one function are compiled once") {
   CHECK(report.compiled == 1);
 }
 
+TEST_CASE("a lost device is no reason to compile a stored helper anew") {
+  CacheFolder folder;
+  bool lost = false;
+  int compiled = 0;
+  runtime::HelperCode helper;
+  helper.key = std::string(32, 'b');
+  helper.compile = [&] {
+    ++compiled;
+    return runtime::KernelImage();
+  };
+  helper.load = [&](const runtime::KernelImage&) {
+    if (lost) throw DeviceError("the device is lost");
+    return std::make_shared<runtime::LoadedKernel>();
+  };
+  helper.usable = [&] { return !lost; };
+  runtime::load_helper(helper, "noting", {});
+  CHECK(compiled == 1);
+  lost = true;
+  CHECK_THROWS_WITH_AS(runtime::load_helper(helper, "noting", {}), "the device is lost",
+                       DeviceError);
+  CHECK(compiled == 1);
+  // An entry that the device does not take is compiled anew.
+  helper.usable = [] { return true; };
+  CHECK_THROWS_AS(runtime::load_helper(helper, "noting", {}), DeviceError);
+  CHECK(compiled == 2);
+}
+
 /// Makes nothing, notes the order of what it is asked for, and refuses some of it.
 class NotingBackend final : public runtime::KernelBackend {
  public:
