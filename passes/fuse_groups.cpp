@@ -36,19 +36,16 @@ bool is_widening_cast(const Op& op) {
 
 }  // namespace
 
-bool FuseGraph::is_judged(const Op& op) {
-  return op.attrs().has("word") || op.kind() == OpKind::CheckIndex;
-}
-
 FuseGraph::FuseGraph(Function& function) : function_(function) {
-  int effects = 0;
   for (Op& op : function.body()) {
     index_[&op] = size();
-    nodes_.push_back({&op, Role::Body, effects});
+    nodes_.push_back({&op, Role::Body, static_cast<int>(effects_.size())});
     nodes_.back().role = role_of(op);
-    if (op.info().has(Trait::Effect)) ++effects;
+    if (op.info().has(Trait::Effect)) effects_.push_back(size() - 1);
   }
+  find_windows();
   materialize_inlined();
+  find_judged();
 }
 
 FuseGraph::Role FuseGraph::role_of(const Op& op) const {
@@ -102,8 +99,8 @@ void FuseGraph::materialize_inlined() {
       stored |= user->kind() == OpKind::Pad || nodes_[reader].role == Role::Body;
       first = std::min(first, runs[reader]);
     }
-    const bool late = first > node.effects_before && first < std::numeric_limits<int>::max();
-    if (stored || (late && is_judged(*node.op) && node.op->kind() != OpKind::Constant)) {
+    const bool late = first > node.before && first < std::numeric_limits<int>::max();
+    if (stored || (late && node.op->kind() != OpKind::Constant)) {
       materialize(node);
       if (node.role == Role::Grouped) materialize_for(static_cast<int>(i));
     } else {
@@ -152,7 +149,9 @@ void FuseGraph::append_sources(int node, std::vector<int>& sources) const {
   while (!work.empty()) {
     int current = work.back();
     work.pop_back();
-    for (Value value : nodes_[static_cast<size_t>(current)].op->operands()) {
+    const Node& each = nodes_[static_cast<size_t>(current)];
+    if (each.after >= 0) sources.push_back(effects_[static_cast<size_t>(each.after)]);
+    for (Value value : each.op->operands()) {
       if (value.is_parameter()) continue;
       int source = node_of(value.op());
       if (nodes_[static_cast<size_t>(source)].role == Role::Inlined)
@@ -261,7 +260,10 @@ KernelOps FuseGraph::ops_of(const std::vector<int>& nodes) const {
 bool FuseGraph::path_between(int from, int to) const {
   int oldest = groups_[static_cast<size_t>(from)].nodes.front();
   std::vector<int> work;
-  for (int node : groups_[static_cast<size_t>(to)].nodes) append_sources(node, work);
+  for (int node : groups_[static_cast<size_t>(to)].nodes) {
+    append_sources(node, work);
+    append_judged(node, oldest, work);
+  }
   // Edges from `from` itself are those that a merge removes; only paths through others count.
   std::erase_if(work, [&](int source) {
     int group = nodes_[static_cast<size_t>(source)].group;
@@ -281,7 +283,10 @@ bool FuseGraph::path_between(int from, int to) const {
     const std::vector<int>& members = group < 0 ? alone : groups_[static_cast<size_t>(group)].nodes;
     // Nothing that is older than `from` as a whole can depend on it.
     if (members.back() < oldest) continue;
-    for (int member : members) append_sources(member, work);
+    for (int member : members) {
+      append_sources(member, work);
+      append_judged(member, oldest, work);
+    }
   }
   return false;
 }
@@ -325,8 +330,6 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
   Group &from = groups_[static_cast<size_t>(producer)],
         &to = groups_[static_cast<size_t>(consumer)];
   if (from.nodes.size() + to.nodes.size() > kMaxKernelOps) return false;
-  // What an effect judges runs before it, what it does not after it.
-  if (effects_before(from) != effects_before(to)) return false;
   std::vector<int> both;
   std::merge(from.nodes.begin(), from.nodes.end(), to.nodes.begin(), to.nodes.end(),
              std::back_inserter(both));
@@ -352,10 +355,6 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
   return true;
 }
 
-int FuseGraph::effects_before(const Group& group) const {
-  return nodes_[static_cast<size_t>(group.nodes.front())].effects_before;
-}
-
 bool FuseGraph::is_update(const Group& group) const {
   return std::all_of(group.nodes.begin(), group.nodes.end(), [&](int node) {
     const Op& op = *nodes_[static_cast<size_t>(node)].op;
@@ -375,10 +374,8 @@ void FuseGraph::merge_updates() {
   for (size_t next = 0; next < ready.size(); ++next) {
     size_t unit = static_cast<size_t>(ready[next]);
     int group = nodes_[static_cast<size_t>(graph.nodes[unit].front())].group;
-    bool joins = group >= 0 && !behind[unit] &&
-                 is_update(groups_[static_cast<size_t>(find(group))]) &&
-                 (joined.empty() || effects_before(groups_[static_cast<size_t>(find(group))]) ==
-                                        effects_before(groups_[static_cast<size_t>(joined[0])]));
+    bool joins =
+        group >= 0 && !behind[unit] && is_update(groups_[static_cast<size_t>(find(group))]);
     if (joins) joined.push_back(find(group));
     for (int reader : graph.readers[unit]) {
       if (joins || behind[unit]) behind[static_cast<size_t>(reader)] = true;

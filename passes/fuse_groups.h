@@ -54,6 +54,8 @@ class FuseGraph {
     ir::Op* op;
     Role role;
     int effects_before = 0;  // ops with an effect that stand before it
+    int after = -1;          // the last of them that must run first, by number; -1: none
+    int before = 0;          // the first of the others that must wait for it; their count: none
     int group = -1;
   };
   struct Group {
@@ -64,15 +66,21 @@ class FuseGraph {
   };
 
   Role role_of(const ir::Op& op) const;
-  /// An op whose flags an effect behind it reads.
-  static bool is_judged(const ir::Op& op);
+  /// What an effect judges by flags runs before it, what stands behind it and would be judged runs
+  /// after it.
+  void find_windows();
+  /// The same of what is inlined, for its readers; then the nodes that each effect waits for.
+  void find_judged();
   int node_of(const ir::Op* op) const { return index_.at(op); }
   /// Nodes of the group plus the inlined ops behind their operands, in program order.
   std::vector<int> closure(const std::vector<int>& nodes) const;
   std::vector<ir::Value> outputs_of(const std::vector<int>& nodes) const;
   ir::KernelOps ops_of(const std::vector<int>& nodes) const;
-  /// Grouped or body nodes that `node` reads, through inlined ones.
+  /// Grouped or body nodes that `node` reads, through inlined ones, and effects that it waits for.
   void append_sources(int node, std::vector<int>& sources) const;
+  /// Where the node is an effect, what it judges by flags, as far as that is not older than
+  /// `oldest`.
+  void append_judged(int node, int oldest, std::vector<int>& sources) const;
   /// Whether a node outside of both groups lies on a path from `from` to `to`; true when the search
   /// gives up.
   bool path_between(int from, int to) const;
@@ -100,8 +108,6 @@ class FuseGraph {
     ir::Family family = ir::Family::Elementwise;
   };
   Prepared prepare(const std::vector<int>& nodes) const;
-  /// The same for all members of a group.
-  int effects_before(const Group& group) const;
   bool is_update(const Group& group) const;
   /// Whether every segment would get its own copy of it.
   bool is_private(int node) const;
@@ -114,6 +120,8 @@ class FuseGraph {
   std::vector<Node> nodes_;
   std::vector<Group> groups_;
   std::unordered_map<const ir::Op*, int> index_;
+  std::vector<int> effects_;                             // nodes
+  std::unordered_map<int, std::vector<int>> judged_by_;  // nodes that each effect waits for
   std::unordered_map<const ir::Op*, int> copies_;  // inlined op -> kernels that hold it so far
 };
 

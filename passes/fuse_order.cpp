@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which kernels run.
+// The order in which kernels run, and what effects ask of it.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/fuse_groups.h>
@@ -10,6 +10,66 @@
 namespace mezzo::passes {
 
 using namespace ir;
+
+void FuseGraph::find_windows() {
+  // Of each effect the words that it reads; a verdict reads all.
+  std::vector<std::set<int64_t>> words(effects_.size());
+  std::vector<bool> reads_all(effects_.size());
+  for (size_t i = 0; i < effects_.size(); ++i) {
+    const Op& effect = *nodes_[static_cast<size_t>(effects_[i])].op;
+    reads_all[i] = effect.kind() != OpKind::AllFinite;
+    if (effect.attrs().has("words"))
+      for (int64_t word : effect.attrs().get_ints("words")) words[i].insert(word);
+  }
+  for (Node& node : nodes_) {
+    const int place = node.effects_before, count = static_cast<int>(effects_.size());
+    node.after = -1;
+    node.before = count;
+    if (node.op->info().has(Trait::Effect)) {
+      node.after = place - 1;
+      continue;
+    }
+    const Attr* word = node.op->attrs().find("word");
+    const bool index = node.op->kind() == OpKind::CheckIndex;
+    if (!word && !index) continue;
+    auto judged = [&](int effect) {
+      const auto i = static_cast<size_t>(effect);
+      return index || reads_all[i] || words[i].contains(node.op->attrs().get_int("word"));
+    };
+    node.after = place - 1;
+    while (node.after >= 0 && !judged(node.after)) --node.after;
+    node.before = place;
+    while (node.before < count && !judged(node.before)) ++node.before;
+  }
+}
+
+void FuseGraph::find_judged() {
+  const int count = static_cast<int>(effects_.size());
+  for (int i = 0; i < size(); ++i) {
+    const Node& node = nodes_[static_cast<size_t>(i)];
+    if (node.before == count) continue;
+    if (node.role != Role::Inlined) {
+      judged_by_[node.before].push_back(i);
+      continue;
+    }
+    // Constants have no flags to raise; any other op that is inlined is judged in its readers.
+    if (node.op->kind() == OpKind::Constant) continue;
+    for (Op* user : node.op->result().users()) {
+      Node& reader = nodes_[static_cast<size_t>(node_of(user))];
+      if (reader.effects_before <= node.before)
+        reader.before = std::min(reader.before, node.before);
+    }
+  }
+}
+
+void FuseGraph::append_judged(int node, int oldest, std::vector<int>& sources) const {
+  const Node& each = nodes_[static_cast<size_t>(node)];
+  if (!each.op->info().has(Trait::Effect)) return;
+  const auto it = judged_by_.find(each.effects_before);
+  if (it == judged_by_.end()) return;
+  for (int judged : it->second)
+    if (judged >= oldest) sources.push_back(judged);
+}
 
 FuseGraph::Units FuseGraph::units() const {
   Units out;
@@ -32,26 +92,17 @@ FuseGraph::Units FuseGraph::units() const {
     if (from != to && out.readers[static_cast<size_t>(from)].insert(to).second)
       ++out.waiting[static_cast<size_t>(to)];
   };
-  std::vector<int> effects;  // units
-  for (size_t unit = 0; unit < out.nodes.size(); ++unit)
-    if (nodes_[static_cast<size_t>(out.nodes[unit].front())].op->info().has(Trait::Effect))
-      effects.push_back(static_cast<int>(unit));
-  // Ops with an effect keep their place, behind all that they judge and before all that they do
-  // not.
+  // Ops with an effect keep their place, behind all that they judge and before all that they would.
   for (int unit = 0; unit < static_cast<int>(out.nodes.size()); ++unit) {
     const std::vector<int>& members = out.nodes[static_cast<size_t>(unit)];
     std::vector<int> sources;
     for (int node : members) append_sources(node, sources);
     for (int source : sources) add_edge(out.unit_of.at(source), unit);
-    const Node& first = nodes_[static_cast<size_t>(members.front())];
-    const bool ordered =
-        first.op->info().has(Trait::Effect) || std::ranges::any_of(closure(members), [&](int node) {
-          return is_judged(*nodes_[static_cast<size_t>(node)].op);
-        });
-    if (!ordered) continue;
-    const auto place = static_cast<size_t>(first.effects_before);
-    if (place > 0) add_edge(effects[place - 1], unit);
-    if (place < effects.size()) add_edge(unit, effects[place]);
+    for (int node : members) {
+      const Node& each = nodes_[static_cast<size_t>(node)];
+      if (each.before < static_cast<int>(effects_.size()))
+        add_edge(unit, out.unit_of.at(effects_[static_cast<size_t>(each.before)]));
+    }
   }
   return out;
 }
