@@ -164,8 +164,12 @@ Request request_of(const ir::Op& kernel, const std::string& key, const KeyContex
 }
 
 Request request_of(const HelperCode& helper, const std::string& device) {
-  return {helper.key, device, helper.compile, helper.load,
-          [&helper](const KernelImage&) { return helper.description; }, helper.usable};
+  return {helper.key,
+          device,
+          helper.compile,
+          helper.load,
+          [&helper](const KernelImage&) { return helper.description; },
+          helper.usable};
 }
 
 /// A request, how long it takes to compile beside others, and its answer.
