@@ -130,8 +130,11 @@ void TrainerState::run_batches(
     }
     if (last.first) {
       try {
+        step_ahead_ = next.first && is_step(*next.first);
         read(i - 1, *last.first, *last.second);
+        step_ahead_ = false;
       } catch (...) {
+        step_ahead_ = false;
         settle(next);
         throw;
       }
@@ -224,7 +227,8 @@ Evaluation TrainerState::evaluate(const Dataset& data, ir::Location location) {
   };
   auto read = [&](int64_t, const Built& built, const Batch& done) {
     if (done.index_flag.raised())
-      throw stop_error(description, built, done, ir::VerdictCode::BadIndex, nullptr, 0, scale());
+      throw stop_error(description, built, done, ir::VerdictCode::BadIndex, nullptr, 0, scale(),
+                       false);
     means.add(weigh(built.traced, done), done.results[0].item(), share_of_hits(built.traced, done));
   };
   run_batches((size + batch - 1) / batch, fill, read);

@@ -299,7 +299,7 @@ void TrainerState::judge(const Built& built, const Batch& batch, int32_t verdict
   stuck_ = 0;  // a program that catches the error may go on
   throw stop_error(description, built, batch, code,
                    find_word(built.program->function(), ir::verdict_word(verdict)), steps,
-                   result.scale);
+                   result.scale, step_ahead_);
 }
 
 }  // namespace mezzo::detail

@@ -131,6 +131,7 @@ class TrainerState {
   std::string scale_name_;  // of the state that is the loss scale
   bool tracing_ = false;
   bool told_of_loss_ = false;
+  bool step_ahead_ = false;  // the step behind the one that is read is under way
   /// Those of the first program; all others train and read the same.
   std::vector<std::shared_ptr<ParameterState>> known_parameters_;
   double last_scale_ = 0;  // that a step read; 0 before the first
@@ -143,9 +144,9 @@ const ir::Op* find_word(const ir::Function& function, int64_t word);
 /// `log (net.cpp:12)`; empty for null.
 std::string describe_producer(const ir::Op* op);
 
-/// The error of a training that cannot go on for this verdict.
+/// The error of a training that cannot go on for this verdict; `ahead`: another step is under way.
 UserError stop_error(const TrainingDescription& description, const TrainerState::Built& built,
                      const TrainerState::Batch& batch, ir::VerdictCode code, const ir::Op* producer,
-                     int steps, double scale);
+                     int steps, double scale, bool ahead);
 
 }  // namespace mezzo::detail

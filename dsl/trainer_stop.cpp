@@ -136,14 +136,13 @@ std::string remedy(const ir::Function& function, const ir::Op* producer, Verdict
 
 UserError stop_error(const TrainingDescription& description, const TrainerState::Built& built,
                      const TrainerState::Batch& batch, VerdictCode code, const ir::Op* producer,
-                     int steps, double scale) {
+                     int steps, double scale, bool ahead) {
   ir::Location location = description.location;
   if (code == VerdictCode::BadIndex) {
     std::string text = bad_label(built.traced, batch, location);
     return UserError(location, text.empty() ? "an index is out of range" : text,
-                     (description.options.device.is_cuda()
-                          ? "this step updated nothing, the next may have been taken; "
-                          : "nothing was updated; ") +
+                     (ahead ? "this step updated nothing, the next may have been taken; "
+                            : "nothing was updated; ") +
                          std::string("labels and indices must lie in [0, size)"));
   }
   if (code == VerdictCode::NonfiniteParameter)

@@ -46,8 +46,6 @@ constexpr double kMemoryRate = 12;
 /// Steps of k that one accumulator of Fma adds: one run up to kLongestRun, else runs of kRun.
 constexpr int64_t kLongestRun = 256, kRun = 128;
 
-int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
-
 /// Products a cycle of a multiprocessor.
 double rate_of(const CudaMatmul& product) {
   if (product.mma()) return 1024;

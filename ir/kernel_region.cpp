@@ -21,13 +21,40 @@ std::vector<int64_t> reduced_axes(const Op& op) {
   return op.ints_attr("axes");
 }
 
+bool reduces_last_axes(const Op& op) {
+  const std::vector<int64_t> axes = reduced_axes(op);
+  const int64_t count = std::ssize(axes);
+  return count > 0 && axes.front() == op.operand(0).type().rank() - count;
+}
+
 KernelSpace kernel_space(const Op& kernel) {
+  const Op* reduction = nullptr;
   for (Op& op : *kernel.body()) {
-    if (is_reduction(op.kind()))
-      return {op.operand(0).shape(), static_cast<int>(reduced_axes(op).size())};
     if (op.kind() == OpKind::Matmul) return {op.result().shape(), 0};
+    // Row reductions before column reductions.
+    if (is_reduction(op.kind()) && (!reduction || reduces_last_axes(op))) reduction = &op;
+    if (reduction && reduces_last_axes(*reduction)) break;
   }
-  return {kernel.body()->terminator()->operand(0).shape(), 0};
+  if (!reduction) return {kernel.body()->terminator()->operand(0).shape(), 0};
+  return {reduction->operand(0).shape(), static_cast<int>(reduced_axes(*reduction).size())};
+}
+
+std::vector<Op*> kernel_ops(const Op& kernel) {
+  std::vector<Op*> ops;
+  for (Op& op : *kernel.body())
+    if (op.kind() != OpKind::Yield) ops.push_back(&op);
+  return ops;
+}
+
+std::unordered_set<const Op*> column_ops(std::span<Op* const> ops) {
+  std::unordered_set<const Op*> columns;
+  for (const Op* op : ops) {
+    bool inside = is_reduction(op->kind()) && !reduces_last_axes(*op);
+    for (Value operand : op->operands())
+      inside |= !operand.is_parameter() && columns.contains(operand.op());
+    if (inside) columns.insert(op);
+  }
+  return columns;
 }
 
 std::vector<std::vector<Value>> optimizer_segments(const Op& kernel) {
@@ -101,6 +128,10 @@ Value storage_of(Value value) {
   return value;
 }
 
+bool may_write_in_place(Family family) {
+  return family == Family::Elementwise || family == Family::Optimizer;
+}
+
 InPlaceRule::InPlaceRule(const Op& kernel) : kernel_(kernel) {
   for (int i = 0; i < kernel.num_operands(); ++i)
     operands_[storage_of(kernel.operand(i)).def()].push_back(i);
@@ -116,8 +147,7 @@ InPlaceRule::InPlaceRule(const Op& kernel) : kernel_(kernel) {
 bool InPlaceRule::allows(int result, Value storage) const {
   auto it = operands_.find(storage.def());
   if (it == operands_.end()) return true;
-  Family family = family_of(kernel_);
-  if (family != Family::Elementwise && family != Family::Optimizer) return false;
+  if (!may_write_in_place(family_of(kernel_))) return false;
   return std::ranges::all_of(it->second, [&](int operand) {
     return reaches_only(kernel_.body()->parameter(operand), result);
   });

@@ -8,6 +8,7 @@
 
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace mezzo::ir {
@@ -15,18 +16,28 @@ namespace mezzo::ir {
 bool is_reduction(OpKind kind);
 /// Axes that a sum, max, min or argmax reduces, ascending.
 std::vector<int64_t> reduced_axes(const Op& op);
+/// The axes that a reduction reduces are the last ones of its operand: a row reduction. The others,
+/// over leading axes, are column reductions.
+bool reduces_last_axes(const Op& op);
 
 struct KernelSpace {
   Shape space;
-  /// Trailing (rows) or leading (columns) axes of the space that are reduced.
+  /// Axes of the space that are reduced: the last (rows), the first (columns), the last by row
+  /// reductions and all others by column reductions (rows_columns).
   int reduced = 0;
 
   int kept() const { return space.rank() - reduced; }
 };
 
-/// Elementwise and movement: the shape of the results; rows and columns: of the reduced values;
-/// matmul: of the product. An optimizer kernel has no single space.
+/// Elementwise and movement: the shape of the results; rows, columns and rows_columns: of the
+/// reduced values; matmul: of the product. An optimizer kernel has no single space.
 KernelSpace kernel_space(const Op& kernel);
+
+/// All ops of a kernel but its yield.
+std::vector<Op*> kernel_ops(const Op& kernel);
+
+/// Of `ops`, which are in program order: column reductions and what depends on one.
+std::unordered_set<const Op*> column_ops(std::span<Op* const> ops);
 
 /// The segments of an optimizer kernel, each as its yields (which all have one shape): connected
 /// sets of ops that share only parameters, constants and scalars.
@@ -38,6 +49,10 @@ std::vector<Op*> ops_behind(std::span<const Value> values);
 /// All tensors behind `yields`, which have one shape, have that shape too and are read at the
 /// element itself: the position of an element is all that its computation depends on.
 bool is_flat(std::span<const Value> yields);
+
+/// Kernels of the family read an element only where they write it, or may do so: a result may then
+/// stand in the place of an operand.
+bool may_write_in_place(Family family);
 
 /// Which results of a kernel may be stored over which operands: those that the kernel reads nowhere
 /// but at the element that it is about to write. Tasks run in any order and side by side, so every

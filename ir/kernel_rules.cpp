@@ -71,9 +71,8 @@ class Mapper {
     return it == maps_.end() ? nullptr : &it->second;
   }
 
-  /// Propagates from the results to the operands of every op, last op first. `reduced` are the
-  /// space axes that a reduction runs over.
-  bool propagate(std::span<const int8_t> reduced) {
+  /// Propagates from the results to the operands of every op, last op first.
+  bool propagate() {
     for (auto it = ops_.rbegin(); it != ops_.rend(); ++it) {
       Op& op = **it;
       if (op.kind() == OpKind::Matmul)
@@ -81,26 +80,23 @@ class Mapper {
       const AxisMap* map = map_of(&op);
       if (!map) continue;  // prologue of a product
       for (Value operand : op.operands())
-        if (!demand(operand, operand_map(op, operand, *map, reduced))) return false;
+        if (!demand(operand, operand_map(op, operand, *map))) return false;
     }
     return true;
   }
 
  private:
-  static AxisMap operand_map(const Op& op, Value operand, const AxisMap& map,
-                             std::span<const int8_t> reduced) {
+  static AxisMap operand_map(const Op& op, Value operand, const AxisMap& map) {
     AxisMap out = empty_map();
     const Shape &from = op.result().shape(), &to = operand.shape();
     if (is_reduction(op.kind())) {
       std::vector<int64_t> axes = reduced_axes(op);
       bool keepdims = op.bool_attr("keepdims");
-      size_t next_reduced = 0;
       int kept = 0;
       for (int i = 0; i < to.rank(); ++i) {
         bool is_reduced = std::find(axes.begin(), axes.end(), i) != axes.end();
         if (is_reduced) {
-          out[static_cast<size_t>(i)] = to[i] == 1 ? kNone : reduced[next_reduced];
-          ++next_reduced;
+          out[static_cast<size_t>(i)] = to[i] == 1 ? kNone : static_cast<int8_t>(i);
         } else {
           out[static_cast<size_t>(i)] = map[static_cast<size_t>(keepdims ? i : kept)];
         }
@@ -180,7 +176,7 @@ std::optional<Classified> classify_elementwise(const KernelOps& ops,
   for (Value value : outputs)
     if (!(value.shape() == space) || !mapper.demand(value, identity_map(space)))
       return std::nullopt;
-  if (!mapper.propagate({})) return std::nullopt;
+  if (!mapper.propagate()) return std::nullopt;
   bool only_views = std::all_of(ops.begin(), ops.end(), [](const Op* op) {
     return is_view(op->kind()) || op->kind() == OpKind::Pad;
   });
@@ -210,8 +206,17 @@ std::optional<AxisMap> columns_output_map(const Shape& shape, const Shape& space
   return map;
 }
 
-std::optional<Classified> classify_reductions(const KernelOps& ops,
-                                              std::span<const Value> outputs) {
+/// The reductions of a set and what they make of it.
+struct Reductions {
+  Family family = Family::Rows;
+  Shape space;
+  int rows = 0, columns = 0;  // axes that row reductions, that column reductions reduce
+};
+
+/// Nullopt where the reductions alone are none of a family's. Sums over all axes are rows kernels
+/// of one row.
+std::optional<Reductions> reductions_of(const KernelOps& ops) {
+  Reductions out;
   const Op* first = nullptr;
   for (const Op* op : ops) {
     if (!is_reduction(op->kind())) {
@@ -219,54 +224,79 @@ std::optional<Classified> classify_reductions(const KernelOps& ops,
       continue;
     }
     if (!first) first = op;
-    if (!(op->operand(0).shape() == first->operand(0).shape()) ||
-        reduced_axes(*op) != reduced_axes(*first))
-      return std::nullopt;
+    if (!(op->operand(0).shape() == first->operand(0).shape())) return std::nullopt;
+    const std::vector<int64_t> axes = reduced_axes(*op);
+    const int count = static_cast<int>(axes.size());
+    const bool last = reduces_last_axes(*op);
+    if (count == 0 || (!last && axes.back() != count - 1)) return std::nullopt;
+    if (!last && op->kind() == OpKind::Argmax) return std::nullopt;
+    int& reduced = last ? out.rows : out.columns;
+    if (reduced != 0 && reduced != count) return std::nullopt;
+    reduced = count;
   }
-  Shape space = first->operand(0).shape();
-  std::vector<int64_t> axes = reduced_axes(*first);
-  int k = static_cast<int>(axes.size()), rank = space.rank();
-  if (k == 0) return std::nullopt;
-  bool trailing = axes.front() == rank - k;
-  bool leading = axes.back() == k - 1;
-  // Sums over all axes are rows kernels of one row.
-  if (!trailing && !leading) return std::nullopt;
-  if (!trailing)
-    for (const Op* op : ops)
-      if (op->kind() == OpKind::Argmax) return std::nullopt;
-  std::vector<int8_t> reduced;
-  for (int64_t axis : axes) reduced.push_back(static_cast<int8_t>(axis));
+  out.space = first->operand(0).shape();
+  if (out.rows != 0 && out.columns != 0) {
+    if (out.rows + out.columns != out.space.rank()) return std::nullopt;
+    out.family = Family::RowsColumns;
+  } else if (out.rows == 0) {
+    out.family = Family::Columns;
+  }
+  return out;
+}
+
+/// Column reductions run side by side, after the rows: none may need another one, also where the
+/// reduced axes have length 1, all are read, and behind them there are only columns, which have
+/// nothing of a row at hand.
+bool columns_stand_last(const KernelOps& ops, const std::unordered_set<const Op*>& columns,
+                        const Reductions& reductions, const Mapper& mapper) {
+  int64_t most = 1;
+  for (int64_t dim : reductions.space.dims().subspan(static_cast<size_t>(reductions.columns)))
+    most *= dim;
+  std::unordered_set<const Op*> rows;  // row reductions and what depends on one
+  for (const Op* op : ops) {
+    bool reads_columns = false, reads_rows = false;
+    for (Value operand : op->operands()) {
+      if (operand.is_parameter()) continue;
+      reads_columns |= columns.contains(operand.op());
+      reads_rows |= rows.contains(operand.op());
+    }
+    const bool reduces = is_reduction(op->kind());
+    if (!columns.contains(op)) {
+      if (reads_rows || reduces) rows.insert(op);
+      continue;
+    }
+    if (reduces && (reads_columns || !mapper.map_of(op))) return false;
+    if (reads_columns && (reads_rows || op->result().type().elements() > most)) return false;
+  }
+  return true;
+}
+
+std::optional<Classified> classify_reductions(const KernelOps& ops,
+                                              std::span<const Value> outputs) {
+  const std::optional<Reductions> reductions = reductions_of(ops);
+  if (!reductions) return std::nullopt;
+  const auto& [family, space, row_axes, column_axes] = *reductions;
+  const std::unordered_set<const Op*> columns = column_ops(ops);
   Mapper mapper(ops);
-  auto map_for = [&](const Shape& shape) {
-    return trailing ? rows_output_map(shape, space, k) : columns_output_map(shape, space, k);
+  auto map_for = [&](Value value) {
+    const bool column = row_axes == 0 || (!value.is_parameter() && columns.contains(value.op()));
+    return column ? columns_output_map(value.shape(), space, column_axes)
+                  : rows_output_map(value.shape(), space, row_axes);
   };
   for (Value value : outputs) {
-    std::optional<AxisMap> map = map_for(value.shape());
+    std::optional<AxisMap> map = map_for(value);
     if (!map || !mapper.demand(value, *map)) return std::nullopt;
   }
-  if (!mapper.propagate(reduced)) return std::nullopt;
+  if (!mapper.propagate()) return std::nullopt;
   // A reduction gives the kept axes in their places. What is read along others (a square space
   // reduced behind a transposition, then read beside the untransposed value) is another kernel's.
   for (const Op* op : ops) {
     const AxisMap* map = is_reduction(op->kind()) ? mapper.map_of(op) : nullptr;
-    if (map && map_for(op->result().shape()) != *map) return std::nullopt;
+    if (map && map_for(op->result()) != *map) return std::nullopt;
   }
-  // The reductions of a columns kernel run side by side: none may need another one, also where the
-  // reduced axes have length 1, and it yields only columns.
-  if (!trailing) {
-    std::unordered_set<const Op*> behind;
-    for (const Op* op : ops) {
-      bool reads = false;
-      for (Value operand : op->operands())
-        reads |= !operand.is_parameter() && behind.contains(operand.op());
-      bool reduces = is_reduction(op->kind());
-      if (reduces && (reads || !mapper.map_of(op))) return std::nullopt;
-      if (reads && op->result().type().elements() > first->result().type().elements())
-        return std::nullopt;
-      if (reads || reduces) behind.insert(op);
-    }
-  }
-  return Classified{trailing ? Family::Rows : Family::Columns, space, k};
+  if (column_axes != 0 && !columns_stand_last(ops, columns, *reductions, mapper))
+    return std::nullopt;
+  return Classified{family, space, row_axes != 0 ? row_axes : column_axes};
 }
 
 /// Behind an operand of the product: pointwise ops that keep the element count of the operand (or
@@ -314,7 +344,7 @@ std::optional<Classified> classify_matmul(const KernelOps& ops, std::span<const 
     if (!(value.shape() == space) || !mapper.demand(value, identity_map(space)))
       return std::nullopt;
   }
-  if (!mapper.propagate({})) return std::nullopt;
+  if (!mapper.propagate()) return std::nullopt;
   const AxisMap* map = mapper.map_of(product);
   if (!map || *map != identity_map(space)) return std::nullopt;
   return Classified{Family::Matmul, space, 0};
@@ -336,11 +366,8 @@ std::optional<Classified> classify(const KernelOps& ops, std::span<const Value> 
 
 std::optional<Classified> classify_kernel(const Op& kernel) {
   if (family_of(kernel) == Family::Optimizer) return std::nullopt;
-  KernelOps ops;
-  for (Op& op : *kernel.body())
-    if (op.kind() != OpKind::Yield) ops.push_back(&op);
   std::vector<Value> outputs = kernel.body()->terminator()->operands();
-  return classify(ops, outputs);
+  return classify(kernel_ops(kernel), outputs);
 }
 
 }  // namespace mezzo::ir

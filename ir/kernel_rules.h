@@ -19,10 +19,10 @@ using KernelOps = std::vector<Op*>;
 
 struct Classified {
   Family family;
-  /// The iteration space: shape of the yields (elementwise), of the reduced values (rows, columns),
-  /// of the product.
+  /// The iteration space: shape of the yields (elementwise), of the reduced values (rows, columns,
+  /// rows_columns), of the product.
   Shape space;
-  /// Trailing (rows) or leading (columns) axes of the space that are reduced.
+  /// Trailing (rows, rows_columns) or leading (columns) axes of the space that are reduced.
   int reduced_axes = 0;
 };
 

@@ -18,7 +18,6 @@ constexpr int64_t kMultipliesPerTask = 1 << 19;
 constexpr int64_t kMaxSlices = 16;
 constexpr int64_t kMaxBlock = 256;
 
-int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 int64_t round_up(int64_t x, int64_t y) { return ceil_div(x, y) * y; }
 
 int64_t compute_bytes(const MatmulSpec& spec) { return spec.acc == DType::F64 ? 8 : 4; }

@@ -29,6 +29,7 @@ void for_each_field(P& plan, F visit) {
   visit("kc", plan.kc, 0);
   visit("stages", plan.stages, 0);
   visit("slices", plan.slices, 0);
+  visit("at_once", plan.at_once, 0);
   visit("slice_blocks", plan.slice_blocks, 0);
   visit("run_blocks", plan.run_blocks, 0);
   visit("prepack", plan.prepack, 0);

@@ -40,6 +40,7 @@ bool fits_family(const Op& op, Family family) {
     case Family::Optimizer:
       return is_pointwise(op);
     case Family::Rows:
+    case Family::RowsColumns:
       return is_pointwise(op) || is_reduction(op);
     case Family::Columns:
       return is_pointwise(op) || op.kind() == OpKind::Sum || op.kind() == OpKind::Max ||
@@ -87,6 +88,42 @@ void check_reductions(VerifierContext& context, const Op& kernel, Family family)
                              ", another op of the kernel " + to_string(first->operand(0).type()));
   }
   if (!first) context.report(kernel, with_article(to_string(family)) + " kernel has no reduction");
+}
+
+/// Row reductions over the same last axes of one space, column reductions over all others, of each
+/// kind one at least; what column reductions give enters neither a reduction nor the rows.
+void check_rows_columns(VerifierContext& context, const Op& kernel) {
+  const KernelSpace space = kernel_space(kernel);
+  bool rows = false, columns = false;
+  for (const Op& op : *kernel.body()) {
+    if (!is_reduction(op)) continue;
+    const std::vector<int64_t> axes = reduced_axes(op);
+    const int64_t rank = op.operand(0).type().rank(), count = std::ssize(axes);
+    const bool last = reduces_last_axes(op);
+    const bool fits = last ? count == space.reduced && count < rank
+                           : count > 0 && count == space.kept() && axes.back() == count - 1;
+    if (!(op.operand(0).shape() == space.space))
+      context.report(op, "reduces " + to_string(op.operand(0).type()) +
+                             ", another op of the kernel values of " + to_string(space.space));
+    else if (!fits)
+      context.report(op, "reduces axes " + axes_text(axes) + " of rank " + std::to_string(rank) +
+                             "; a rows_columns kernel reduces the last axes or exactly the others");
+    else if (!last && op.kind() == OpKind::Argmax)
+      context.report(op, "may not run over the first axes");
+    (last ? rows : columns) = true;
+  }
+  if (!rows) context.report(kernel, "a rows_columns kernel has no reduction over the last axes");
+  if (!columns)
+    context.report(kernel, "a rows_columns kernel has no reduction over the first axes");
+  const std::vector<Op*> ops = kernel_ops(kernel);
+  const std::unordered_set<const Op*> behind = column_ops(ops);
+  for (const Op* op : ops) {
+    const bool reads = std::ranges::any_of(op->operands(), [&](Value value) {
+      return !value.is_parameter() && behind.contains(value.op());
+    });
+    if (reads && is_reduction(*op))
+      context.report(*op, "reduces what is known only after the last row");
+  }
 }
 
 /// The ops of a region that `yields` need, in program order, which `number` gives.
@@ -151,6 +188,7 @@ void check_family(VerifierContext& context, const Op& kernel, Family family) {
     context.report(kernel, "has " + counted(products, "product") + ", not 1");
   if (family == Family::Rows || family == Family::Columns)
     check_reductions(context, kernel, family);
+  if (family == Family::RowsColumns) check_rows_columns(context, kernel);
   if (!context.sound()) return;
   if (family == Family::Optimizer)
     check_segments(context, kernel);

@@ -20,9 +20,12 @@
 // but the last, are brought to the last axes by a transposition; (1) every op joins the group of a
 // producer when the family rules take the union and no cycle arises (program order, so epilogues
 // and chains grow forwards); (2) groups without product whose every reader is one other group are
-// pulled into it (prologues, masks, small operands); (3) parameter updates become one optimizer
-// kernel; (4) groups are ordered and built. Groups are bounded in size, and the search for cycles
-// is bounded, so the pass is near-linear. Option `unfused = true` leaves out (1) to (3): every op
+// pulled into it (prologues, masks, small operands); (3) a columns group joins the rows group that
+// makes, or reads too, a value that it reduces, so that no kernel reads that value for the columns
+// alone (the gradients of a normalisation's scale and shift; a bias behind a loss); rows of more
+// than 16384 elements stay alone; then (2) once more; (4) parameter updates become one optimizer
+// kernel; (5) groups are ordered and built. Groups are bounded in size, and the search for cycles
+// is bounded, so the pass is near-linear. Option `unfused = true` leaves out (1) to (4): every op
 // is a kernel of its own, with the inlined ops behind it; for tests and for finding out what fusion
 // changes.
 #include <mezzo/ir/builder.h>
@@ -75,6 +78,8 @@ bool fuse_function(Function& function, bool unfused) {
   }
   grow_forwards(graph);
   pull_producers(graph);
+  // What rows and columns read together has one reader then.
+  if (graph.join_columns()) pull_producers(graph);
   graph.merge_updates();
   return graph.build() || changed;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouping: which ops are inlined, which groups may merge, and in which order kernels run.
+// Grouping: which ops are inlined and which groups may merge.
 #include <mezzo/passes/fuse_groups.h>
 
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 namespace mezzo::passes {
@@ -17,6 +18,17 @@ namespace {
 /// Nodes visited by one search for a path before it gives up.
 constexpr int kSearchBudget = 512;
 
+/// Longest row whose columns are added while it is computed: the accumulators of longer ones stay
+/// neither in registers nor in a cache of the first level, and few long rows are better cut.
+constexpr int64_t kLongestRowWithColumns = 16384;
+
+bool pays_with_columns(const Classified& kernel) {
+  int64_t columns = 1;
+  for (int64_t dim : kernel.space.dims().last(static_cast<size_t>(kernel.reduced_axes)))
+    columns *= dim;
+  return kernel.family == Family::RowsColumns && columns <= kLongestRowWithColumns;
+}
+
 bool is_widening_cast(const Op& op) {
   return op.kind() == OpKind::Cast &&
          byte_size(op.result().dtype()) > byte_size(op.operand(0).dtype());
@@ -27,10 +39,13 @@ bool is_widening_cast(const Op& op) {
 FuseGraph::FuseGraph(Function& function) : function_(function) {
   for (Op& op : function.body()) {
     index_[&op] = size();
-    nodes_.push_back({&op, Role::Body});
+    nodes_.push_back({&op, Role::Body, static_cast<int>(effects_.size())});
     nodes_.back().role = role_of(op);
+    if (op.info().has(Trait::Effect)) effects_.push_back(size() - 1);
   }
+  find_windows();
   materialize_inlined();
+  find_judged();
 }
 
 FuseGraph::Role FuseGraph::role_of(const Op& op) const {
@@ -67,20 +82,30 @@ FuseGraph::Role FuseGraph::role_of(const Op& op) const {
   }
 }
 
-/// An inlined op that something in the body or a pad reads must be stored: it becomes a group of
-/// its own. Reshapes stay in the body instead, where they cost nothing.
+/// An inlined op that something in the body or a pad reads must be stored, and one that an effect
+/// judges must run before it: it becomes a group of its own. Reshapes stay in the body instead,
+/// where they cost nothing.
 void FuseGraph::materialize_inlined() {
+  std::vector<int> runs(nodes_.size());  // effects before the first kernel that computes it
   for (size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
+    runs[i] = node.effects_before;
     if (node.role == Role::Grouped) materialize_for(static_cast<int>(i));
     if (node.role != Role::Inlined) continue;
-    for (Op* user : node.op->result().users())
-      if (user->kind() == OpKind::Pad ||
-          nodes_[static_cast<size_t>(node_of(user))].role == Role::Body) {
-        materialize(node);
-        if (node.role == Role::Grouped) materialize_for(static_cast<int>(i));
-        break;
-      }
+    bool stored = false;
+    int first = std::numeric_limits<int>::max();
+    for (Op* user : node.op->result().users()) {
+      const auto reader = static_cast<size_t>(node_of(user));
+      stored |= user->kind() == OpKind::Pad || nodes_[reader].role == Role::Body;
+      first = std::min(first, runs[reader]);
+    }
+    const bool late = first > node.before && first < std::numeric_limits<int>::max();
+    if (stored || (late && node.op->kind() != OpKind::Constant)) {
+      materialize(node);
+      if (node.role == Role::Grouped) materialize_for(static_cast<int>(i));
+    } else {
+      runs[i] = first;
+    }
   }
 }
 
@@ -102,7 +127,7 @@ void FuseGraph::materialize_for(int number) {
 }
 
 int FuseGraph::start_group(int node) {
-  groups_.push_back({{node}, -1, {}});
+  groups_.emplace_back().nodes.push_back(node);
   return nodes_[static_cast<size_t>(node)].group = static_cast<int>(groups_.size()) - 1;
 }
 
@@ -124,7 +149,9 @@ void FuseGraph::append_sources(int node, std::vector<int>& sources) const {
   while (!work.empty()) {
     int current = work.back();
     work.pop_back();
-    for (Value value : nodes_[static_cast<size_t>(current)].op->operands()) {
+    const Node& each = nodes_[static_cast<size_t>(current)];
+    if (each.after >= 0) sources.push_back(effects_[static_cast<size_t>(each.after)]);
+    for (Value value : each.op->operands()) {
       if (value.is_parameter()) continue;
       int source = node_of(value.op());
       if (nodes_[static_cast<size_t>(source)].role == Role::Inlined)
@@ -233,7 +260,10 @@ KernelOps FuseGraph::ops_of(const std::vector<int>& nodes) const {
 bool FuseGraph::path_between(int from, int to) const {
   int oldest = groups_[static_cast<size_t>(from)].nodes.front();
   std::vector<int> work;
-  for (int node : groups_[static_cast<size_t>(to)].nodes) append_sources(node, work);
+  for (int node : groups_[static_cast<size_t>(to)].nodes) {
+    append_sources(node, work);
+    append_judged(node, oldest, work);
+  }
   // Edges from `from` itself are those that a merge removes; only paths through others count.
   std::erase_if(work, [&](int source) {
     int group = nodes_[static_cast<size_t>(source)].group;
@@ -253,7 +283,10 @@ bool FuseGraph::path_between(int from, int to) const {
     const std::vector<int>& members = group < 0 ? alone : groups_[static_cast<size_t>(group)].nodes;
     // Nothing that is older than `from` as a whole can depend on it.
     if (members.back() < oldest) continue;
-    for (int member : members) append_sources(member, work);
+    for (int member : members) {
+      append_sources(member, work);
+      append_judged(member, oldest, work);
+    }
   }
   return false;
 }
@@ -302,12 +335,21 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
              std::back_inserter(both));
   if (!sensible(producer, consumer, both, how)) return false;
   std::vector<int> all = closure(both);
-  if (all.size() > kMaxKernelOps || !classify(ops_of(all), outputs_of(both))) return false;
+  if (all.size() > kMaxKernelOps) return false;
+  const std::optional<Classified> found = classify(ops_of(all), outputs_of(both));
+  if (!found) return false;
+  // Rows and columns come together when each has grown as far as it can alone.
+  if (found->family == Family::RowsColumns && how != Merge::Columns && !from.has_columns &&
+      !to.has_columns)
+    return false;
+  if (how == Merge::Columns && !pays_with_columns(*found)) return false;
   if (path_between(producer, consumer)) return false;
-  // The producer's group survives when growing forwards, the reader's when pulling.
-  Group& kept = how == Merge::Forwards ? from : to;
-  Group& gone = how == Merge::Forwards ? to : from;
-  gone.parent = how == Merge::Forwards ? producer : consumer;
+  if (how == Merge::Columns && path_between(consumer, producer)) return false;
+  // The reader's group survives when pulling, else the producer's.
+  Group& kept = how == Merge::Pull ? to : from;
+  Group& gone = how == Merge::Pull ? from : to;
+  gone.parent = how == Merge::Pull ? consumer : producer;
+  kept.has_columns |= gone.has_columns || how == Merge::Columns;
   gone.nodes.clear();
   kept.nodes = std::move(both);
   return true;
@@ -353,96 +395,6 @@ void FuseGraph::merge_updates() {
   }
   std::ranges::sort(all);
   first.nodes = std::move(all);
-}
-
-FuseGraph::Units FuseGraph::units() const {
-  Units out;
-  for (int node = 0; node < size(); ++node) {
-    const Node& each = nodes_[static_cast<size_t>(node)];
-    if (each.role == Role::Inlined) continue;
-    if (each.role == Role::Body) {
-      out.unit_of[node] = static_cast<int>(out.nodes.size());
-      out.nodes.push_back({node});
-      continue;
-    }
-    const Group& group = groups_[static_cast<size_t>(find(each.group))];
-    if (group.nodes.front() != node) continue;
-    for (int member : group.nodes) out.unit_of[member] = static_cast<int>(out.nodes.size());
-    out.nodes.push_back(group.nodes);
-  }
-  out.readers.resize(out.nodes.size());
-  out.waiting.resize(out.nodes.size(), 0);
-  auto add_edge = [&](int from, int to) {
-    if (from != to && out.readers[static_cast<size_t>(from)].insert(to).second)
-      ++out.waiting[static_cast<size_t>(to)];
-  };
-  // Ops with an effect keep their place behind everything that they judge.
-  int last_effect = -1;
-  for (int unit = 0; unit < static_cast<int>(out.nodes.size()); ++unit) {
-    const std::vector<int>& members = out.nodes[static_cast<size_t>(unit)];
-    std::vector<int> sources;
-    for (int node : members) append_sources(node, sources);
-    for (int source : sources) add_edge(out.unit_of.at(source), unit);
-    if (!nodes_[static_cast<size_t>(members.front())].op->info().has(Trait::Effect)) continue;
-    if (last_effect >= 0) add_edge(last_effect, unit);
-    last_effect = unit;
-  }
-  return out;
-}
-
-std::vector<std::set<int>> FuseGraph::later_writers(const Units& units) const {
-  std::unordered_map<const ValueDef*, int> writer;  // of each updated parameter
-  std::vector<Value> results = function_.results();
-  for (int i = 0; i < function_.num_results(); ++i) {
-    Value value = results[static_cast<size_t>(i)], updated = function_.updated_parameter(i);
-    if (!updated) continue;
-    while (!value.is_parameter() && is_view(value.op()->kind())) value = value.op()->operand(0);
-    if (value.is_parameter()) continue;
-    if (auto unit = units.unit_of.find(node_of(value.op())); unit != units.unit_of.end())
-      writer[updated.def()] = unit->second;
-  }
-  std::vector<std::set<int>> later(units.nodes.size());
-  for (size_t unit = 0; unit < units.nodes.size(); ++unit) {
-    const Op& first = *nodes_[static_cast<size_t>(units.nodes[unit].front())].op;
-    if (first.kind() == OpKind::Return) continue;  // stays the last
-    for (int node : closure(units.nodes[unit]))
-      for (Value value : nodes_[static_cast<size_t>(node)].op->operands())
-        if (auto it = writer.find(value.def());
-            it != writer.end() && it->second != static_cast<int>(unit))
-          later[unit].insert(it->second);
-  }
-  return later;
-}
-
-/// Kernels and body ops in an order that respects their edges; among the ready ones the oldest
-/// first op. What overwrites a parameter is put off until its other readers are done, unless
-/// nothing else can run.
-std::vector<std::vector<int>> FuseGraph::order_units() const {
-  Units graph = units();
-  std::vector<std::set<int>> later = later_writers(graph);
-  std::vector<int> pending(graph.nodes.size(), 0);  // readers of what each overwrites
-  for (const std::set<int>& writers : later)
-    for (int writer : writers) ++pending[static_cast<size_t>(writer)];
-  std::set<int> ready, put_off;
-  auto add = [&](int unit) {
-    (pending[static_cast<size_t>(unit)] > 0 ? put_off : ready).insert(unit);
-  };
-  for (size_t unit = 0; unit < graph.nodes.size(); ++unit)
-    if (graph.waiting[unit] == 0) add(static_cast<int>(unit));
-  std::vector<std::vector<int>> ordered;
-  while (!ready.empty() || !put_off.empty()) {
-    std::set<int>& from = ready.empty() ? put_off : ready;
-    int unit = *from.begin();
-    from.erase(from.begin());
-    ordered.push_back(graph.nodes[static_cast<size_t>(unit)]);
-    for (int writer : later[static_cast<size_t>(unit)])
-      if (--pending[static_cast<size_t>(writer)] == 0 && put_off.erase(writer))
-        ready.insert(writer);
-    for (int reader : graph.readers[static_cast<size_t>(unit)])
-      if (--graph.waiting[static_cast<size_t>(reader)] == 0) add(reader);
-  }
-  MEZZO_CHECK(ordered.size() == graph.nodes.size(), "fuse made a cycle of kernels");
-  return ordered;
 }
 
 }  // namespace mezzo::passes

@@ -5,6 +5,7 @@
 
 #include <mezzo/ir/kernel_rules.h>
 
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -20,7 +21,8 @@ class FuseGraph {
  public:
   explicit FuseGraph(ir::Function& function);
 
-  enum class Merge { Forwards, Pull };
+  /// Columns: reductions over columns into the rows that they share values with.
+  enum class Merge { Forwards, Pull, Columns };
 
   int size() const { return static_cast<int>(nodes_.size()); }
   /// Becomes part of a kernel on its own right: not inlined into readers, not left in the body.
@@ -35,8 +37,12 @@ class FuseGraph {
   /// The only group that reads results of `group`, or -1 when there are several readers or one
   /// outside of groups.
   int only_reader(int group) const;
-  /// Merges `producer` into `consumer` when it is legal, sensible and acyclic.
+  /// Merges `producer` into `consumer` when it is legal, sensible and acyclic. In a merge of
+  /// columns the producer is the rows, which need not be read by the columns.
   bool try_merge(int producer, int consumer, Merge how);
+  /// Columns groups become part of a rows group that makes or reads a value of their space, the one
+  /// that shares the most bytes. Whether any did.
+  bool join_columns();
   /// One kernel of all update segments.
   void merge_updates();
   /// Rewrites the function into kernels. False when there was nothing to do.
@@ -47,26 +53,43 @@ class FuseGraph {
   struct Node {
     ir::Op* op;
     Role role;
+    int effects_before = 0;  // ops with an effect that stand before it
+    int after = -1;          // the last of them that must run first, by number; -1: none
+    int before = 0;          // the first of the others that must wait for it; their count: none
     int group = -1;
   };
   struct Group {
     std::vector<int> nodes;                  // sorted
     int parent = -1;                         // merged into
+    bool has_columns = false;                // rows and columns
     std::vector<std::vector<int>> segments;  // of an optimizer kernel: the groups that it was
   };
 
   Role role_of(const ir::Op& op) const;
+  /// What an effect judges by flags runs before it, what stands behind it and would be judged runs
+  /// after it.
+  void find_windows();
+  /// The same of what is inlined, for its readers; then the nodes that each effect waits for.
+  void find_judged();
   int node_of(const ir::Op* op) const { return index_.at(op); }
   /// Nodes of the group plus the inlined ops behind their operands, in program order.
   std::vector<int> closure(const std::vector<int>& nodes) const;
   std::vector<ir::Value> outputs_of(const std::vector<int>& nodes) const;
   ir::KernelOps ops_of(const std::vector<int>& nodes) const;
-  /// Grouped or body nodes that `node` reads, through inlined ones.
+  /// Grouped or body nodes that `node` reads, through inlined ones, and effects that it waits for.
   void append_sources(int node, std::vector<int>& sources) const;
+  /// Where the node is an effect, what it judges by flags, as far as that is not older than
+  /// `oldest`.
+  void append_judged(int node, int oldest, std::vector<int>& sources) const;
   /// Whether a node outside of both groups lies on a path from `from` to `to`; true when the search
   /// gives up.
   bool path_between(int from, int to) const;
   bool sensible(int producer, int consumer, const std::vector<int>& both, Merge how) const;
+  std::optional<ir::Classified> classify_group(int group) const;
+  /// Values with `elements` elements that a group reads, directly or through inlined ops.
+  std::vector<ir::Value> values_read(int group, int64_t elements) const;
+  /// For each value the groups that read it, as they were started.
+  std::unordered_map<const ir::ValueDef*, std::vector<int>> group_readers() const;
   /// The would-be kernels and body ops with the edges between them.
   struct Units {
     std::vector<std::vector<int>> nodes;   // of each unit
@@ -97,6 +120,8 @@ class FuseGraph {
   std::vector<Node> nodes_;
   std::vector<Group> groups_;
   std::unordered_map<const ir::Op*, int> index_;
+  std::vector<int> effects_;                             // nodes
+  std::unordered_map<int, std::vector<int>> judged_by_;  // nodes that each effect waits for
   std::unordered_map<const ir::Op*, int> copies_;  // inlined op -> kernels that hold it so far
 };
 

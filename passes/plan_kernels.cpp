@@ -6,7 +6,8 @@
 //
 // A plan that is there already is kept, so that an edited text keeps its edits. Results of kernels
 // do not depend on the grain: tasks are cut between elements, rows, columns or tiles that are
-// computed alike wherever they stand.
+// computed alike wherever they stand. Rows + columns are the exception: the grain is the part of
+// the rows whose columns are added first.
 #include <mezzo/ir/cuda_matmul_plan.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
@@ -26,8 +27,6 @@ namespace {
 /// pays.
 constexpr int64_t kElementsPerTask = 16384;
 constexpr int kCudaThreads = 256;
-
-int64_t ceil_div(int64_t a, int64_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
 
 int widest_bytes(const Op& kernel) {
   int64_t widest = 1;
@@ -132,19 +131,32 @@ void slice_rows(Plan& plan, int64_t rows, int64_t columns, const Target& target)
   plan.reason = "slices of a row, whose results a launch later adds";
 }
 
+/// One warp a row while that leaves a thread few elements, which it keeps in registers, else one
+/// block.
+bool is_row_of_warp(int64_t columns) { return columns <= 512; }
+
+Plan plan_cuda_rows(const Op& kernel, int64_t columns) {
+  const bool warp = is_row_of_warp(columns);
+  Plan plan;
+  plan.threads = warp ? 128 : std::clamp<int64_t>(ceil_div(columns, 32) * 4, 128, 512) / 32 * 32;
+  plan.vector = cuda_vector(kernel);
+  plan.grain = warp ? plan.threads / 32 : 1;
+  plan.reason = warp ? "one warp a row" : "one block a row";
+  return plan;
+}
+
+/// Rows and columns of a space whose last `reduced` axes are one row.
+std::pair<int64_t, int64_t> rows_and_columns(const Shape& space, int reduced) {
+  const std::span<const int64_t> dims = space.dims();
+  const size_t kept = dims.size() - static_cast<size_t>(reduced);
+  return {product(dims.first(kept)), product(dims.subspan(kept))};
+}
+
 Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
-  std::span<const int64_t> dims = kind.space.dims();
-  size_t kept = dims.size() - static_cast<size_t>(kind.reduced_axes);
-  int64_t rows = product(dims.first(kept)), columns = product(dims.subspan(kept));
+  const auto [rows, columns] = rows_and_columns(kind.space, kind.reduced_axes);
   Plan plan;
   if (target.kind == Target::Kind::Cuda) {
-    // One warp a row while that leaves a thread few elements, which it keeps in registers, else one
-    // block.
-    bool warp = columns <= 512;
-    plan.threads = warp ? 128 : std::clamp<int64_t>(ceil_div(columns, 32) * 4, 128, 512) / 32 * 32;
-    plan.vector = cuda_vector(kernel);
-    plan.grain = warp ? plan.threads / 32 : 1;
-    plan.reason = warp ? "one warp a row" : "one block a row";
+    plan = plan_cuda_rows(kernel, columns);
     slice_rows(plan, rows, columns, target);
   } else {
     plan.vector = target.lanes(widest_bytes(kernel));
@@ -154,11 +166,36 @@ Plan plan_rows(const Op& kernel, const Classified& kind, const Target& target) {
   return plan;
 }
 
+/// Rows are cut into parts, whose columns a second launch adds up: enough of them to keep the
+/// machine busy, yet long, so that what they leave is little beside what they read. A part adds no
+/// more than 256 rows, one block of a sum. On a CUDA device a block takes a part.
+Plan plan_rows_columns(const Op& kernel, const Classified& kind, const Target& target) {
+  constexpr int64_t kThreadsPerMultiprocessor = 512, kFewestOfThread = 4;
+  constexpr int64_t kFewParts = 16, kManyParts = 256, kLongPart = 32;
+  const auto [rows, columns] = rows_and_columns(kind.space, kind.reduced_axes);
+  Plan plan;
+  if (target.kind == Target::Kind::Cuda) {
+    plan = plan_cuda_rows(kernel, columns);
+    plan.at_once = plan.grain;
+    const int64_t wanted = kThreadsPerMultiprocessor / plan.threads * target.multiprocessors;
+    plan.grain = std::clamp(ceil_div(rows, wanted), kFewestOfThread * plan.at_once, kSumBlock);
+    plan.reason = is_row_of_warp(columns) ? "one block a part of the rows, one warp a row"
+                                          : "one block a part of the rows, row by row";
+  } else {
+    plan.vector = target.lanes(widest_bytes(kernel));
+    const int64_t least = std::clamp<int64_t>(ceil_div(rows, kFewParts), 1, kLongPart);
+    const int64_t busy = ceil_div(kElementsPerTask / 4, std::max<int64_t>(columns, 1));
+    plan.grain = std::clamp(std::max(busy, ceil_div(rows, kManyParts)), least, kSumBlock);
+  }
+  plan.tasks = ceil_div(rows, plan.grain);
+  return plan;
+}
+
 /// Threads of a block stand in a row of vectors, 32 at most, so that a warp reads 512 bytes of a
 /// row or whole rows. Rows are cut into slabs while the device has room for blocks and a thread
 /// keeps work that pays for the second launch; a thread adds no more than 256 rows.
 Plan plan_cuda_columns(const Op& kernel, int64_t rows, int64_t columns, const Target& target) {
-  constexpr int64_t kFewestRows = 16, kMostRows = 256, kBlocksPerMultiprocessor = 4;
+  constexpr int64_t kFewestRows = 16, kBlocksPerMultiprocessor = 4;
   Plan plan;
   plan.threads = kCudaThreads;
   plan.vector = cuda_vector(kernel);
@@ -169,7 +206,7 @@ Plan plan_cuda_columns(const Op& kernel, int64_t rows, int64_t columns, const Ta
   const int64_t height = plan.threads / width, blocks = ceil_div(columns, plan.grain);
   const int64_t wanted = std::max<int64_t>(
       1, kBlocksPerMultiprocessor * target.multiprocessors / std::max<int64_t>(blocks, 1));
-  int64_t per_thread = std::clamp(ceil_div(rows, height * wanted), kFewestRows, kMostRows);
+  int64_t per_thread = std::clamp(ceil_div(rows, height * wanted), kFewestRows, kSumBlock);
   if (rows <= 2 * kFewestRows * height) per_thread = 2 * kFewestRows;
   plan.slices = std::max<int64_t>(1, ceil_div(rows, per_thread * height));
   plan.tasks = blocks * plan.slices;
@@ -217,6 +254,8 @@ Plan plan_kernel(const Op& kernel, const Target& target) {
       return plan_rows(kernel, *kind, target);
     case Family::Columns:
       return plan_columns(kernel, *kind, target);
+    case Family::RowsColumns:
+      return plan_rows_columns(kernel, *kind, target);
     case Family::Matmul:
       return plan_product(kernel, target);
     case Family::Elementwise:

@@ -12,6 +12,7 @@
 #include <mezzo/runtime/cpu_kernels.h>
 #include <mezzo/runtime/cuda_executable.h>
 #include <mezzo/runtime/cuda_kernels.h>
+#include <mezzo/runtime/cuda_step.h>
 #include <mezzo/runtime/files.h>
 #include <mezzo/runtime/kernel_store.h>
 #include <mezzo/runtime/launch_text.h>
@@ -162,8 +163,8 @@ void count_ops(const std::vector<const ir::Op*>& kernels, CompileReport& report)
     }
 }
 
-void count_sources(const std::vector<const ir::Op*>& kernels,
-                   const std::vector<StoredKernel>& stored, bool log_cache, CompileReport& report) {
+void count_sources(const std::vector<const ir::Op*>& kernels, std::span<const StoredKernel> stored,
+                   bool log_cache, CompileReport& report) {
   std::unordered_set<std::string> seen;
   for (size_t i = 0; i < stored.size(); ++i) {
     const StoredKernel& each = stored[i];
@@ -258,9 +259,12 @@ std::unique_ptr<Executable> compile(std::unique_ptr<ir::Module> module, const st
     backend = std::make_unique<CudaBackend>(gpu);
   else
     backend = std::make_unique<CpuBackend>(context.target);
-  std::vector<StoredKernel> stored =
-      load_kernels(kernels, KeyContext::here(rounding, context.target), *backend,
-                   {.disk = options.disk_cache, .pool = options.background ? nullptr : pool.get()});
+  std::vector<HelperCode> helpers;
+  if (cuda) helpers = CudaStep::helpers(gpu, planned);
+  const std::vector<StoredKernel> loaded = load_kernels(
+      kernels, KeyContext::here(rounding, context.target), *backend,
+      {.disk = options.disk_cache, .pool = options.background ? nullptr : pool.get()}, helpers);
+  const std::span<const StoredKernel> stored = std::span(loaded).first(kernels.size());
   count_sources(kernels, stored, debug.cache, out);
   out.timings.push_back({"kernels", milliseconds_since(generation)});
 

@@ -124,17 +124,17 @@ void CudaContext::fail(cuda::Result code, std::string_view call, std::string_vie
   const std::lock_guard lock(mutex_);
   if (!is_sticky(code)) throw DeviceError(cuda_error_text(call, code, details));
   if (!fault_.empty()) throw DeviceError(fault_);
-  const std::string suspects = suspects_text();
-  fault_ = fmt::format(
-      "CUDA {} cannot be used any more by this process: {} stopped it earlier with {}\n"
-      "note: start the program again",
-      device_text(), suspects, cuda_code_text(code));
   std::string text = cuda_error_text(call, code);
   // The suspects stand with the sentence, before the note.
   text.insert(std::min(text.find("\nnote: "), text.size()),
-              fmt::format("; on {}: {}", device_text(), suspects));
-  if (unconfirmed_.size() > 1)
-    text += "\nnote: CUDA_LAUNCH_BLOCKING=1 waits for every kernel and names the one";
+              fmt::format("; on {}: {}", device_text(), suspects_text()));
+  const bool several = unconfirmed_.size() > 1 ||
+                       (!unconfirmed_.empty() && unconfirmed_.front().work->starts_with("graph "));
+  if (several) text += "\nnote: CUDA_LAUNCH_BLOCKING=1 waits for every kernel and names the one";
+  // Told whole to all that come later: the thread that met it first may belong to nobody.
+  fault_ = fmt::format(
+      "CUDA {} cannot be used any more by this process, since {}\nnote: start the program again",
+      device_text(), text);
   throw DeviceError(text);
 }
 

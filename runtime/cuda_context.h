@@ -59,7 +59,8 @@ class CudaContext : public std::enable_shared_from_this<CudaContext> {
   void copy_on_device(cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes);
   void fill(cuda::DevicePointer to, uint8_t value, size_t bytes);
 
-  /// Waits for all work that has been put on the stream; other threads go on meanwhile.
+  /// Waits for all work that has been put on the stream; other threads go on meanwhile, unless the
+  /// caller has a Use of its own (an allocation that is tried again, CUDA_LAUNCH_BLOCKING).
   void synchronize();
 
   /// Whether every launch is waited for, so that a fault names its kernel: CUDA_LAUNCH_BLOCKING. A

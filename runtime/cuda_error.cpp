@@ -70,7 +70,7 @@ constexpr Meaning kMeanings[] = {
      "a block needs more registers, threads or shared memory than the device has",
      "please report it with the program and the device's name"},
     {cuda::LaunchTimeout, "CUDA_ERROR_LAUNCH_TIMEOUT", "a kernel ran longer than the device allows",
-     "the card also drives a display; a card without one has no such limit", true},
+     "often the card also drives a display; a card without one has no such limit", true},
     {cuda::AssertFailed, "CUDA_ERROR_ASSERT", "an assertion in a kernel failed", kFaultAdvice,
      true},
     {cuda::HardwareStackError, "CUDA_ERROR_HARDWARE_STACK_ERROR",

@@ -9,7 +9,6 @@
 #include <mezzo/runtime/cache_key.h>
 #include <mezzo/runtime/cuda_kernels.h>
 #include <mezzo/runtime/cuda_memory.h>
-#include <mezzo/runtime/kernel_store.h>
 #include <mezzo/runtime/run_plan.h>
 
 #include <fmt/format.h>
@@ -24,10 +23,9 @@ namespace {
 
 using codegen::StepTensor;
 
-std::shared_ptr<const LoadedCudaKernel> step_kernels(const std::shared_ptr<CudaContext>& context,
-                                                     bool disk) {
-  const codegen::CudaSource source = codegen::cuda_step_kernels();
+HelperCode step_code(const std::shared_ptr<CudaContext>& context) {
   const KeyContext key = KeyContext::here("", context->target());
+  const codegen::CudaSource source = codegen::cuda_step_kernels();
   HelperCode code;
   code.key = ir::Hash128()
                  .update("step kernels")
@@ -39,13 +37,19 @@ std::shared_ptr<const LoadedCudaKernel> step_kernels(const std::shared_ptr<CudaC
   code.description =
       fmt::format("the finite check and the verdict of a training step\ntarget {}\ncompiler {}\n",
                   to_string(key.target), key.compiler);
-  code.compile = [&] { return compile_cuda_image(source, context->target().name); };
-  code.load = [&](const KernelImage& image) {
+  code.compile = [source, context] { return compile_cuda_image(source, context->target().name); };
+  code.usable = [context] { return context->fault().empty(); };
+  code.load = [context](const KernelImage& image) {
     return load_cuda_image(image, context, "the finite check and the verdict of a training step");
   };
+  return code;
+}
+
+std::shared_ptr<const LoadedCudaKernel> step_kernels(const std::shared_ptr<CudaContext>& context,
+                                                     bool disk) {
   const std::string device = CudaBackend(context).device();
   return std::static_pointer_cast<const LoadedCudaKernel>(
-      load_helper(code, device, {.disk = disk}).kernel);
+      load_helper(step_code(context), device, {.disk = disk}).kernel);
 }
 
 class StepOnDevice final : public CudaStep {
@@ -131,6 +135,14 @@ class StepOnDevice final : public CudaStep {
 };
 
 }  // namespace
+
+std::vector<HelperCode> CudaStep::helpers(const std::shared_ptr<CudaContext>& context,
+                                          const ir::Function& function) {
+  for (const ir::Op& op : function.body())
+    if (op.kind() == ir::OpKind::AllFinite || op.kind() == ir::OpKind::Verdict)
+      return {step_code(context)};
+  return {};
+}
 
 std::unique_ptr<CudaStep> CudaStep::make(const std::shared_ptr<CudaContext>& context,
                                          const ir::Function& function, const RunPlan& plan,

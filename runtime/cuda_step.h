@@ -5,6 +5,7 @@
 
 #include <mezzo/ir/graph.h>
 #include <mezzo/runtime/cuda_context.h>
+#include <mezzo/runtime/kernel_store.h>
 
 #include <cstdint>
 #include <memory>
@@ -29,6 +30,10 @@ class CudaStep {
   /// Puts an `all_finite` or a `verdict` of the plan on the stream.
   virtual void launch(const RunStep& step) const = 0;
 
+  /// The code that `make` looks for, for who has it made along with the kernels; none where the
+  /// function has neither op.
+  static std::vector<HelperCode> helpers(const std::shared_ptr<CudaContext>& context,
+                                         const ir::Function& function);
   /// Null where the plan has neither. `function` and `plan` stay alive. `disk`: the code may come
   /// from the cache on disk, and is stored there.
   static std::unique_ptr<CudaStep> make(const std::shared_ptr<CudaContext>& context,

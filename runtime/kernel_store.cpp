@@ -10,9 +10,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
+#include <exception>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <unordered_map>
 
 namespace mezzo::runtime {
@@ -159,43 +163,89 @@ Request request_of(const ir::Op& kernel, const std::string& key, const KeyContex
           [&backend] { return backend.usable(); }};
 }
 
+Request request_of(const HelperCode& helper, const std::string& device) {
+  return {helper.key,
+          device,
+          helper.compile,
+          helper.load,
+          [&helper](const KernelImage&) { return helper.description; },
+          helper.usable};
+}
+
+/// A request, how long it takes to compile beside others, and its answer.
+struct Work {
+  Request request;
+  int64_t effort = 0;
+  StoredKernel stored = {};
+  std::exception_ptr error = nullptr;
+};
+
+/// Of a product, whose loops are written out, in simple ops; of a helper.
+constexpr int64_t kProductEffort = 20, kHelperEffort = 15;
+
+int64_t effort_of(const ir::Op& kernel) {
+  int64_t effort = 0;
+  for (const ir::Op& op : *kernel.body())
+    effort += op.kind() == ir::OpKind::Matmul ? kProductEffort : 1;
+  return effort;
+}
+
+/// The longest first, each taken by the next thread that is free: compilations differ tenfold, and
+/// with fixed shares one thread would work long after the others. Throws the error of the first
+/// request that has one, whichever thread met its own first.
+void do_all(std::vector<Work>& work, DiskCache* cache, ThreadPool* pool) {
+  std::vector<size_t> order(work.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return work[i].effort; });
+  std::atomic<size_t> next{0};
+  auto take = [&](int64_t, int64_t, int) {
+    for (size_t i = next++; i < order.size(); i = next++) {
+      Work& each = work[order[i]];
+      try {
+        each.stored = find_or_compile(each.request, cache);
+      } catch (...) {
+        each.error = std::current_exception();
+      }
+    }
+  };
+  if (pool)
+    pool->run(std::min<int64_t>(pool->threads(), static_cast<int64_t>(work.size())), take);
+  else
+    take(0, 1, 0);
+  for (const Work& each : work)
+    if (each.error) std::rethrow_exception(each.error);
+}
+
 }  // namespace
 
 StoredKernel load_helper(const HelperCode& helper, const std::string& device,
                          const StoreOptions& options) {
-  const Request request{helper.key, device, helper.compile, helper.load,
-                        [&](const KernelImage&) { return helper.description; }};
-  return find_or_compile(request, options.disk ? disk_cache().get() : nullptr);
+  return find_or_compile(request_of(helper, device), options.disk ? disk_cache().get() : nullptr);
 }
 
 std::vector<StoredKernel> load_kernels(std::span<const ir::Op* const> kernels,
                                        const KeyContext& context, const KernelBackend& backend,
-                                       const StoreOptions& options) {
+                                       const StoreOptions& options,
+                                       std::span<const HelperCode> helpers) {
   std::vector<std::string> keys;
-  std::unordered_map<std::string, size_t> first;  // key -> place in `unique`
-  std::vector<size_t> unique;                     // kernels, one a key
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    keys.push_back(kernel_key(*kernels[i], context));
-    if (first.try_emplace(keys[i], unique.size()).second) unique.push_back(i);
+  std::unordered_map<std::string, size_t> first;  // key -> place in `work`
+  Names names;
+  std::vector<Work> work;
+  for (const HelperCode& helper : helpers)
+    work.push_back({request_of(helper, backend.device()), kHelperEffort});
+  for (const ir::Op* kernel : kernels) {
+    keys.push_back(kernel_key(*kernel, context));
+    if (first.try_emplace(keys.back(), work.size()).second)
+      work.push_back(
+          {request_of(*kernel, keys.back(), context, backend, names), effort_of(*kernel)});
   }
   std::shared_ptr<DiskCache> cache;
   if (options.disk) cache = disk_cache();
-  std::vector<StoredKernel> loaded(unique.size());
-  Names names;
-  auto work = [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      size_t place = unique[static_cast<size_t>(i)];
-      loaded[static_cast<size_t>(i)] = find_or_compile(
-          request_of(*kernels[place], keys[place], context, backend, names), cache.get());
-    }
-  };
-  if (options.pool)
-    options.pool->run(static_cast<int64_t>(unique.size()), work);
-  else
-    work(0, static_cast<int64_t>(unique.size()), 0);
+  do_all(work, cache.get(), options.pool);
 
   std::vector<StoredKernel> out;
-  for (const std::string& key : keys) out.push_back(loaded[first.at(key)]);
+  for (const std::string& key : keys) out.push_back(work[first.at(key)].stored);
+  for (size_t i = 0; i < helpers.size(); ++i) out.push_back(work[i].stored);
   return out;
 }
 

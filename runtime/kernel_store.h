@@ -66,15 +66,18 @@ struct HelperCode {
   std::string description;  // for who looks into the cache's folder
   std::function<KernelImage()> compile;
   std::function<std::shared_ptr<LoadedKernel>(const KernelImage& image)> load;
+  std::function<bool()> usable = [] { return true; };  // as KernelBackend says
 };
 
 /// From the same places as a kernel; `device` as in KernelBackend.
 StoredKernel load_helper(const HelperCode& helper, const std::string& device,
                          const StoreOptions& options);
 
-/// One entry for each kernel op, equal kernels sharing one. Throws what the code generator throws.
+/// One entry for each kernel op, equal kernels sharing one, then one for each of `helpers`, which
+/// are made along with the kernels. Throws what the code generator throws.
 std::vector<StoredKernel> load_kernels(std::span<const ir::Op* const> kernels,
                                        const KeyContext& context, const KernelBackend& backend,
-                                       const StoreOptions& options);
+                                       const StoreOptions& options,
+                                       std::span<const HelperCode> helpers = {});
 
 }  // namespace mezzo::runtime

@@ -20,8 +20,8 @@ namespace {
 /// Far above what `plan-kernels` chooses; code and memory grow with these, and no product of two
 /// overflows.
 constexpr int64_t kMostTile = 256, kMostBlock = int64_t{1} << 24, kMostSlices = 16;
-/// Sums of more terms lose bits.
-constexpr int64_t kMostRowsOfThread = codegen::kTermsPerAccumulator;
+/// Of static shared memory of a block, on every architecture.
+constexpr int64_t kMostSharedBytes = 48 << 10;
 
 std::string unfit_product(const ir::Op& kernel, const ir::Target& target) {
   const ir::MatmulSpec spec = ir::matmul_spec(kernel);
@@ -62,6 +62,15 @@ std::string unfit_product(const ir::Op& kernel, const ir::Target& target) {
   return "";
 }
 
+/// The sums of a block's threads, of 8 bytes at most, meet in shared memory.
+std::string unfit_shared(const ir::Plan& plan) {
+  constexpr int64_t kSumBytes = 8;
+  const int64_t bytes = plan.threads * plan.vector * kSumBytes;
+  if (bytes <= kMostSharedBytes) return "";
+  return fmt::format("{} threads with vectors of {} add up in {} bytes of shared memory, of {}",
+                     plan.threads, plan.vector, bytes, kMostSharedBytes);
+}
+
 /// Blocks of columns, and how many rows one thread adds.
 std::string unfit_cuda_columns(const ir::Op& kernel, const ir::Plan& plan) {
   const ir::KernelSpace space = ir::kernel_space(kernel);
@@ -79,10 +88,10 @@ std::string unfit_cuda_columns(const ir::Op& kernel, const ir::Plan& plan) {
   if ((height & (height - 1)) != 0)
     return fmt::format("{} threads in rows of {} are {} rows, which must be a power of two",
                        plan.threads, width, height);
-  if (slabs > kMostBlock || (rows + slabs * height - 1) / (slabs * height) > kMostRowsOfThread)
-    return fmt::format("'slices' {} leaves a thread more than {} of {} rows", slabs,
-                       kMostRowsOfThread, rows);
-  return "";
+  if (slabs > kMostBlock || (rows + slabs * height - 1) / (slabs * height) > ir::kSumBlock)
+    return fmt::format("'slices' {} leaves a thread more than {} of {} rows", slabs, ir::kSumBlock,
+                       rows);
+  return unfit_shared(plan);
 }
 
 /// Slices of a row, none of which is empty.
@@ -95,6 +104,12 @@ std::string unfit_cuda_rows(const ir::Op& kernel, const ir::Plan& plan) {
     return fmt::format("'slices' must be at most {} for rows of {} and {} threads, not {}", most,
                        columns, plan.threads, plan.slices);
   return "";
+}
+
+/// A part of the rows is one block of a sum.
+std::string unfit_parts(const ir::Plan& plan) {
+  if (plan.grain >= 1 && plan.grain <= ir::kSumBlock) return "";
+  return fmt::format("'grain' must lie in [1, {}], not {}", ir::kSumBlock, plan.grain);
 }
 
 std::string unfit_cuda(const ir::Op& kernel, const ir::Target& target) {
@@ -111,6 +126,18 @@ std::string unfit_cuda(const ir::Op& kernel, const ir::Target& target) {
     return fmt::format("'vector' must lie in [1, {}], not {}", kMostVector, plan.vector);
   if (ir::family_of(kernel) == ir::Family::Columns) return unfit_cuda_columns(kernel, plan);
   if (ir::family_of(kernel) == ir::Family::Rows) return unfit_cuda_rows(kernel, plan);
+  if (ir::family_of(kernel) == ir::Family::RowsColumns) {
+    const int64_t warps = plan.threads / kWarp;
+    if (plan.at_once > 1 && (plan.at_once != warps || (warps & (warps - 1)) != 0))
+      return fmt::format(
+          "'at_once' must be 1 or the warps of a block, a power of two, not {} of {}", plan.at_once,
+          warps);
+    if (plan.at_once > plan.grain)
+      return fmt::format("'at_once' {} takes more rows at once than the {} of a part", plan.at_once,
+                         plan.grain);
+    if (std::string what = unfit_shared(plan); !what.empty()) return what;
+    return unfit_parts(plan);
+  }
   if (ir::family_of(kernel) == ir::Family::Optimizer &&
       (plan.grain < 1 || plan.grain % (plan.threads * plan.vector) != 0))
     return fmt::format("'grain' {} is no multiple of {} threads with vectors of {}", plan.grain,
@@ -127,6 +154,7 @@ std::string unfit(const ir::Op& kernel, const ir::Target& target) {
   const int64_t most = 4 * target.lanes(4);
   if (plan.vector < kLeast || plan.vector > most)
     return fmt::format("'vector' must lie in [{}, {}], not {}", kLeast, most, plan.vector);
+  if (ir::family_of(kernel) == ir::Family::RowsColumns) return unfit_parts(plan);
   if (plan.grain < 1) return fmt::format("'grain' must be positive, not {}", plan.grain);
   return "";
 }

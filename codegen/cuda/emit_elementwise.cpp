@@ -17,7 +17,7 @@ void write_elements(RegionText& region, const ir::Op& kernel, const ElementRange
   const ir::Shape space = ir::kernel_space(kernel).space;
   const int lanes = region.lanes();
   region.enter(4);
-  region.enter(lanes > 1 ? 6 : 4);
+  region.enter_lanes(4);
   const TextIndex vector{
       .base = "i", .stride = lanes > 1 ? 1 : 0, .multiple = lanes, .level = Level::Iteration};
   if (lanes > 1)
@@ -34,38 +34,15 @@ void write_elements(RegionText& region, const ir::Op& kernel, const ElementRange
 
   const ir::Op* yield = kernel.body()->terminator();
   // All are evaluated before any is stored: a result may overwrite an operand in place.
-  std::vector<std::string> computed;
-  std::string stores;
+  std::vector<std::string> stores;
   for (int r = 0; r < yield->num_operands(); ++r) {
-    const ir::Value value = yield->operand(r);
-    const RegionText::Text result = region.eval(value, coordinates);
-    if (lanes == 1) {
-      computed.push_back(result.text);
-      continue;
-    }
-    const std::string array = region.name("y");
-    region.writer(Level::Iteration)
-        .line(fmt::format("{} {}[{}];", compute_type_name(value.dtype()), array, lanes));
-    region.writer(Level::Lane).line(fmt::format("{}[j] = {};", array, result.text));
-    stores += range.tail
-                  ? fmt::format("    store_tail<{}>(r{} + i, {}, {});\n", lanes, r, array,
-                                region.index_text({.base = "count", .level = Level::Iteration}))
-                  : fmt::format("    store_vector<{}>(r{} + i, {});\n", lanes, r, array);
+    const std::string result = region.eval_to_store(yield->operand(r), coordinates).text;
+    const std::string count =
+        range.tail ? region.index_text({.base = "count", .level = Level::Iteration}) : "";
+    stores.push_back(region.store_result(r, result, "i", lanes > 1 ? count : ""));
   }
-  for (size_t r = 0; r < computed.size(); ++r)
-    region.writer(Level::Lane).line(fmt::format("narrow(r{}[i], {});", r, computed[r]));
-
-  const std::string lane = region.leave();
-  SourceWriter& iteration = region.writer(Level::Iteration);
-  if (lanes > 1) {
-    iteration.line("#pragma unroll");
-    iteration.open(fmt::format("for (u32 j = 0; j < {}; ++j)", lanes));
-    iteration.append(lane);
-    iteration.close();
-  } else {
-    iteration.append(lane);
-  }
-  iteration.append(stores);
+  region.leave_lanes();
+  for (const std::string& store : stores) region.writer(Level::Iteration).line(store);
   const std::string body = region.leave();
   SourceWriter& thread = region.writer(Level::Thread);
   // Every thread reads an operand of one element, whose place one of them may write.

@@ -57,6 +57,8 @@ CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
       return emit_cuda_rows(copy, plan, name);
     case Family::Columns:
       return emit_cuda_columns(copy, plan, name);
+    case Family::RowsColumns:
+      return emit_cuda_rows_columns(copy, plan, name);
     case Family::Optimizer:
       return emit_cuda_optimizer(copy, plan, name);
     case Family::Elementwise:

@@ -176,17 +176,17 @@ class MatmulEmitter {
         plan_.mma() ? "part * 16 + turned_row" : "part / 4 * 16 + turned_row * 4 + part % 4"));
 
     region.enter(ragged_rows || ragged_columns ? 8 : 6);
-    region.enter((ragged_rows || ragged_columns ? 8 : 6) + (lanes_ > 1 ? 2 : 0));
-    std::string stores;
+    region.enter_lanes(ragged_rows || ragged_columns ? 8 : 6);
+    std::vector<std::string> stores;
     const std::string sums = lanes_ > 1 ? "x[j]" : "x[0]";
     if (sliced()) {
       const std::string matrix = spec_.batch > 1
                                      ? fmt::format("(slice * (u64){} + batch)", spec_.batch)
                                      : std::string("(u64)slice");
-      stores = fmt::format(
-          "store_vector<{0}>(reinterpret_cast<{1}*>(workspace) + ({2} * {3} + row) * "
-          "{4} + column, x);",
-          lanes_, type, matrix, spec_.m, spec_.n);
+      stores.push_back(
+          fmt::format("store_vector<{0}>(reinterpret_cast<{1}*>(workspace) + ({2} * {3} + row) * "
+                      "{4} + column, x);",
+                      lanes_, type, matrix, spec_.m, spec_.n));
     } else {
       TextCoordinates at = text.batch;
       at.resize(static_cast<size_t>(shape_.rank()));
@@ -206,16 +206,8 @@ class MatmulEmitter {
       region.add_identity(shape_, at, element);
       finish_element(region, at, element, sums, stores);
     }
-    const std::string lane = region.leave();
-    if (lanes_ > 1 && !lane.empty()) {
-      region.writer(Level::Iteration).line("#pragma unroll");
-      region.writer(Level::Iteration).open(fmt::format("for (u32 j = 0; j < {}; ++j)", lanes_));
-      region.writer(Level::Iteration).append(lane);
-      region.writer(Level::Iteration).close();
-    } else {
-      region.writer(Level::Iteration).append(lane);
-    }
-    if (!stores.empty()) region.writer(Level::Iteration).line(stores);
+    region.leave_lanes();
+    for (const std::string& store : stores) region.writer(Level::Iteration).line(store);
     const std::string body = region.leave();
 
     out.line("#pragma unroll 1");
@@ -271,23 +263,13 @@ class MatmulEmitter {
 
   /// The epilogue at one element, whose sum is `sum`, and the stores behind the lanes.
   void finish_element(RegionText& region, const TextCoordinates& at, const TextIndex& element,
-                      const std::string& sum, std::string& stores) {
+                      const std::string& sum, std::vector<std::string>& stores) {
     region.preset(product_.result(), {sum, Level::Lane});
     const ir::Op* yield = kernel_.body()->terminator();
     const std::string place = region.index_text({.base = element.base, .level = element.level});
     for (int r = 0; r < yield->num_operands(); ++r) {
-      const ir::Value value = yield->operand(r);
-      const std::string result = region.eval(value, at).text;
-      if (lanes_ == 1) {
-        region.writer(Level::Lane).line(fmt::format("narrow(r{}[{}], {});", r, place, result));
-        continue;
-      }
-      const std::string array = region.name("y");
-      region.writer(Level::Iteration)
-          .line(fmt::format("{} {}[{}];", compute_type_name(value.dtype()), array, lanes_));
-      region.writer(Level::Lane).line(fmt::format("{}[j] = {};", array, result));
-      stores += fmt::format("{}store_vector<{}>(r{} + {}, {});", stores.empty() ? "" : " ", lanes_,
-                            r, place, array);
+      const std::string result = region.eval_to_store(yield->operand(r), at).text;
+      stores.push_back(region.store_result(r, result, place));
     }
   }
 
@@ -302,23 +284,16 @@ class MatmulEmitter {
     thread.line(fmt::format("const {0} i = (({0})blockIdx.x * {1} + threadIdx.x) * {2};",
                             region.index_type(), kFinishThreads, lanes_));
     region.enter(4);
-    region.enter(lanes_ > 1 ? 6 : 4);
+    region.enter_lanes(4);
     const TextIndex vector{
         .base = "i", .stride = lanes_ > 1 ? 1 : 0, .multiple = lanes_, .level = Level::Iteration};
     if (lanes_ > 1) region.lazy(Level::Lane, "e", "i + j");
     const TextCoordinates at = region.decompose(shape_.dims(), "c", vector, "e");
     region.add_identity(shape_, at, vector);
-    std::string stores;
+    std::vector<std::string> stores;
     finish_element(region, at, vector, lanes_ > 1 ? "x[j]" : "x[0]", stores);
-    const std::string lane = region.leave();
-    SourceWriter& iteration = region.writer(Level::Iteration);
-    if (lanes_ > 1) {
-      iteration.line("#pragma unroll");
-      iteration.open(fmt::format("for (u32 j = 0; j < {}; ++j)", lanes_));
-    }
-    iteration.append(lane);
-    if (lanes_ > 1) iteration.close();
-    if (!stores.empty()) iteration.line(stores);
+    region.leave_lanes();
+    for (const std::string& store : stores) region.writer(Level::Iteration).line(store);
     const std::string body = region.leave();
     thread.open(fmt::format("if (i < {})", region.index_literal(elements)));
     thread.line(fmt::format("const {0}* from = reinterpret_cast<const {0}*>(workspace) + i;",

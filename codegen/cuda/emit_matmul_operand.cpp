@@ -165,7 +165,7 @@ std::string MatmulOperand::evaluate() {
 
   region.set_lanes(static_cast<int>(lanes_));
   region.enter(6);
-  region.enter(lanes_ > 1 ? 8 : 6);
+  region.enter_lanes(6);
   SourceWriter head(6);
   const std::string_view index = region.index_type();
   const std::string row = fmt::format("{} + {}_row + v * {}", k_contiguous_ ? side : k, n, step_);
@@ -210,24 +210,20 @@ std::string MatmulOperand::evaluate() {
       at[i] = text_.batch[text_.batch.size() + 2 - rank + i];
   if (row_extent != 1) at[rank - 2] = {.base = n + "_r", .multiple = 1, .level = Level::Iteration};
   if (column_extent != 1) at[rank - 1] = last;
-  std::string element = region.eval(value_, at).text;
+  // Pieces are packed, which rounds; multiply-adds take what has been rounded.
+  std::string element =
+      (text_.plan.mma() ? region.eval_to_store(value_, at) : region.eval(value_, at)).text;
   if (!counts.empty()) element = fmt::format("{} ? {} : 0", counts, element);
   const std::string array = text_.plan.mma() ? std::string("x") : n + "_x[v]";
   region.writer(Level::Lane)
       .line(fmt::format("{}[{}] = {};", array, lanes_ > 1 ? "j" : "0", element));
 
-  const std::string lane = region.leave();
-  SourceWriter& vector = region.writer(Level::Iteration);
+  region.leave_lanes();
   if (text_.plan.mma()) head.line(fmt::format("float x[{}];", lanes_));
-  if (lanes_ > 1) {
-    vector.line("#pragma unroll");
-    vector.open(fmt::format("for (u32 j = 0; j < {}; ++j)", lanes_));
-  }
-  vector.append(lane);
-  if (lanes_ > 1) vector.close();
   if (text_.plan.mma())
-    vector.line(fmt::format("pack({}_words[v], x, static_cast<const {}*>(nullptr));", n,
-                            storage_type_name(value_.dtype())));
+    region.writer(Level::Iteration)
+        .line(fmt::format("pack({}_words[v], x, static_cast<const {}*>(nullptr));", n,
+                          storage_type_name(value_.dtype())));
   return head.text() + region.leave();
 }
 

@@ -185,7 +185,7 @@ class TilesEmitter {
     std::vector<std::string> stores;
     for (int r = 0; r < yield->num_operands(); ++r) {
       const ir::Value value = yield->operand(r);
-      const std::string result = region_.eval(value, coordinates).text;
+      const std::string result = region_.eval_to_store(value, coordinates).text;
       stores.push_back(fmt::format("narrow(r{}[{}], {});", r,
                                    region_.place(value.shape(), coordinates), result));
     }

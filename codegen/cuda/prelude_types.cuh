@@ -117,3 +117,21 @@ DEVICE bool nonfinite(double x) {
   return (__double2hiint(x) & 0x7FF00000) == 0x7FF00000;
 }
 DEVICE bool is_infinite(float x) { return (__float_as_uint(x) & 0x7FFFFFFFu) == 0x7F800000u; }
+
+// Bits without the sign, the upper half of f64: in the order of magnitudes, infinities and NaNs
+// above all numbers.
+DEVICE u32 magnitude(float x) { return __float_as_uint(x) & 0x7FFFFFFFu; }
+DEVICE u32 magnitude(double x) { return (u32)__double2hiint(x) & 0x7FFFFFFFu; }
+enum : u32 { kInfinity = 0x7F800000u, kInfinity64 = 0x7FF00000u };
+// The least magnitude that rounding to 16 bits makes infinite.
+enum : u32 { kBeyondF16 = 0x477FF000u, kBeyondBF16 = 0x7F7F8000u };
+
+// Twice how far the magnitude is above `beyond`, modulo 2^32. The order of what it yields: what
+// overflows, then infinity and NaN, then what fits, which wraps around.
+DEVICE u32 excess(float x, u32 beyond) { return 2 * (__float_as_uint(x) - beyond); }
+// The flags of numbers that were rounded, of the least excess of them: 1 where some is not finite
+// now, 2 where that was finite before.
+DEVICE u32 overflow_flags(u32 least, u32 beyond) {
+  return (least <= 2 * (0x7FFFFFFFu - beyond) ? 1u : 0u) |
+         (least < 2 * (kInfinity - beyond) ? 2u : 0u);
+}

@@ -41,6 +41,10 @@ Reduction reduction_of(const ir::Op& op, bool some) {
   return out;
 }
 
+int64_t accumulator_bytes(const std::string& type) {
+  return type == "double" || type == "i64" ? 8 : 4;
+}
+
 void declare_accumulators(SourceWriter& out, const std::string& type, const std::string& initial,
                           const std::string& array, int64_t lanes) {
   out.line(fmt::format("{} {}[{}];", type, array, lanes));

@@ -11,10 +11,6 @@
 
 namespace mezzo::codegen {
 
-/// Terms that one accumulator adds before it goes to a total, which is in double: however many
-/// blocks there are, they add no error that counts.
-inline constexpr int64_t kTermsPerAccumulator = 256;
-
 struct Reduction {
   const ir::Op* op;
   std::string fold;     // `Add`, `Maximum` ...
@@ -26,6 +22,9 @@ struct Reduction {
   /// Of what adds up accumulators: double for sums of floats.
   std::string total_type() const { return is_float_sum() ? "double" : type; }
 };
+
+/// Bytes of an accumulator of that type, which is no argmax's.
+int64_t accumulator_bytes(const std::string& type);
 
 /// `some`: there is an element. -0 leaves every number as it is, so that a sum of negative zeros is
 /// -0; a sum of nothing is +0.

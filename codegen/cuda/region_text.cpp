@@ -52,6 +52,7 @@ RegionText::RegionText(const ir::Op& kernel, int lanes)
     : kernel_(kernel),
       lanes_(lanes),
       wide_(needs_wide_index(kernel)),
+      folds_flags_(few_flags(kernel)),
       words_(ir::kernel_words(kernel)) {
   writers_.reserve(static_cast<size_t>(Level::Lane) + 1);  // so that writers stay where they are
   // Names as the IR prints them, of letters that C++ takes.
@@ -89,6 +90,29 @@ std::string RegionText::leave() {
     return static_cast<size_t>(entry.second.level) >= writers_.size();
   });
   return text;
+}
+
+void RegionText::leave_lanes() {
+  const std::string lane = leave();
+  SourceWriter& iteration = writer(Level::Iteration);
+  if (lanes_ == 1 || lane.empty()) return iteration.append(lane);
+  iteration.line("#pragma unroll");
+  iteration.open(fmt::format("for (u32 j = 0; j < {}; ++j)", lanes_));
+  iteration.append(lane);
+  iteration.close();
+}
+
+std::string RegionText::store_result(int number, const std::string& lane, const std::string& place,
+                                     const std::string& count) {
+  if (lanes_ == 1) return fmt::format("narrow(r{}[{}], {});", number, place, lane);
+  const std::string array = name("y");
+  const std::string_view type = compute_type_name(kernel_.result(number).dtype());
+  writer(Level::Iteration).line(fmt::format("{} {}[{}];", type, array, lanes_));
+  writer(Level::Lane).line(fmt::format("{}[j] = {};", array, lane));
+  return count.empty()
+             ? fmt::format("store_vector<{}>(r{} + {}, {});", lanes_, number, place, array)
+             : fmt::format("store_tail<{}>(r{} + {}, {}, {});", lanes_, number, place, array,
+                           count);
 }
 
 std::string RegionText::name(std::string_view prefix) {
@@ -282,6 +306,14 @@ RegionText::Text RegionText::eval(ir::Value value, const TextCoordinates& at) {
   Text result = value.is_parameter() ? load(value, key.second) : eval_op(*value.op(), key.second);
   current_ = outer;
   known_[static_cast<size_t>(result.level)][key] = result;
+  return result;
+}
+
+RegionText::Text RegionText::eval_to_store(ir::Value value, const TextCoordinates& at) {
+  Text result = eval(value, at);
+  if (const auto it = unrounded_.find(result.text);
+      it != unrounded_.end() && it->second.first == value.dtype())
+    result.text = it->second.second;
   return result;
 }
 

@@ -39,6 +39,11 @@ class RegionText {
     Level level = Level::Thread;
   };
 
+  /// What a variable of the kernel keeps of the values that a flag word watches: bits of the word;
+  /// the largest magnitude of f32 and f64; how near numbers come to overflow when they are rounded
+  /// to 16 bits.
+  enum class Watch : uint8_t { Bits, F32, F64, ToF16, ToBF16 };
+
   /// `lanes`: elements that a thread handles at once; inside a lane's code their number is `j`.
   /// What computes the value `%h` of the kernel's function is named `v_h`, what holds it rounded to
   /// 16 bits `v_h_r`, the pointer to the parameter `%x` `p_x`.
@@ -56,6 +61,10 @@ class RegionText {
   /// text.
   void enter(int indent);
   std::string leave();
+  /// The level of a lane within that of an iteration, which stands `indent` deep. Leaving it writes
+  /// its text into the iteration, once for each element of a vector.
+  void enter_lanes(int indent) { enter(lanes_ > 1 ? indent + 2 : indent); }
+  void leave_lanes();
   SourceWriter& writer(Level level) { return writers_[static_cast<size_t>(level)]; }
 
   /// A name for an expression that is written down only if it is used.
@@ -85,6 +94,8 @@ class RegionText {
                 std::vector<std::string> loop);
 
   Text eval(ir::Value value, const TextCoordinates& at);
+  /// What `eval` gives, before it is rounded to 16 bits where it is: for stores, which round too.
+  Text eval_to_store(ir::Value value, const TextCoordinates& at);
   /// The value of an op wherever it is asked for, rounded to its element type and flagged.
   void preset(ir::Value value, const Text& computed);
   /// The value wherever it is asked for.
@@ -106,6 +117,12 @@ class RegionText {
   /// A constant, named after `of` or else after the value that is being evaluated.
   Text define(Level level, std::string_view type, const std::string& expression, ir::Value of = {});
   std::string index_text(const TextIndex& index);
+
+  /// The statement that stores element `place` and those behind it of result `number`, of which a
+  /// lane has computed `lane`; it belongs behind the lanes, where all results are evaluated. The
+  /// last vector has `count` elements if that is not empty.
+  std::string store_result(int number, const std::string& lane, const std::string& place,
+                           const std::string& count = "");
 
   /// A pointer to an element of a parameter.
   std::string address(ir::Value parameter, const TextCoordinates& at);
@@ -166,7 +183,14 @@ class RegionText {
   Text round(ir::DType dtype, const Text& value);
   void flag(const ir::Op& op, const std::vector<Text>& operands, const Text& unrounded,
             const Text& rounded);
+  /// So few ops have flags that their values are folded before they are compared.
+  static bool few_flags(const ir::Op& kernel);
+  std::string watched_by(const ir::Op& op, Watch watch);
+  void watch(const ir::Op& op, Watch watch, const Text& value);
   void add_flag(const ir::Op& op, uint32_t bit, Level level, const std::string& condition);
+  /// The variables of `watches_` at the start of an entry; at its end the words that they give.
+  void declare_flags(SourceWriter& out) const;
+  void store_flags(SourceWriter& out) const;
   TextCoordinates operand_coordinates(const ir::Op& op, int operand, const TextCoordinates& at);
   /// The row-major index of coordinates, its base named where it is a sum.
   TextIndex linear(const ir::Shape& shape, const TextCoordinates& at);
@@ -181,7 +205,7 @@ class RegionText {
 
   const ir::Op& kernel_;
   int lanes_;
-  bool wide_;
+  bool wide_, folds_flags_;
   std::unordered_map<const ir::ValueDef*, std::string> ids_;
   std::set<std::string> taken_;
   std::string current_ = "v";  // the name of the value that is being evaluated
@@ -192,6 +216,9 @@ class RegionText {
   std::map<std::string, Lazy> lazy_;
   std::vector<Identity> identities_;
   std::unordered_map<const ir::ValueDef*, Text> presets_;
+  // What each name of a rounded value was rounded from, and the type that it was rounded to: a cast
+  // to a wider type keeps the name.
+  std::unordered_map<std::string, std::pair<ir::DType, std::string>> unrounded_;
   std::string tail_, lane_element_;
   struct {
     TextIndex linear;
@@ -202,7 +229,7 @@ class RegionText {
   } kept_;
   std::vector<int64_t> words_;
   // Of the entry that is being written; the index flag of any entry.
-  std::set<size_t> words_used_;
+  std::set<std::pair<size_t, Watch>> watches_;  // by place of the word
   bool range_here_ = false;
   bool range_used_ = false;
   std::unordered_map<const ir::Op*, int> slots_;

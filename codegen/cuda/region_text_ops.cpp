@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of region values as CUDA text: conversions, rounding, integers, padding, flags, random
+// Arithmetic of region values as CUDA text: conversions, rounding, integers, padding, random
 // numbers, and the frame of the finished kernel.
 #include <mezzo/codegen/cuda/region_text.h>
 #include <mezzo/codegen/cuda/text_emitter.h>
 #include <mezzo/ir/error.h>
-#include <mezzo/ir/flags.h>
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/printer.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace mezzo::codegen {
 
 using ir::DType;
-using ir::FlagBit;
 using ir::OpKind;
 
 std::string_view compute_type_name(DType dtype) {
@@ -70,11 +67,9 @@ namespace {
 bool is_unsigned(DType dtype) { return dtype == DType::U8 || dtype == DType::Bool; }
 int width_of(DType dtype) { return dtype == DType::F64 ? 64 : 32; }
 
-/// A result may stand in the place of an operand of its size in kernels that read an element only
-/// where they write it; any other operand is read-only.
+/// A result may stand in the place of an operand of its size; any other operand is read-only.
 bool may_be_overwritten(const ir::Op& kernel, ir::Value operand) {
-  const ir::Family family = ir::family_of(kernel);
-  if (family == ir::Family::Rows || family == ir::Family::Columns) return false;
+  if (!ir::may_write_in_place(ir::family_of(kernel))) return false;
   for (ir::Value result : kernel.results())
     if (result.type().bytes() == operand.type().bytes()) return true;
   return false;
@@ -91,6 +86,7 @@ RegionText::Text RegionText::round(DType dtype, const Text& value) {
   const Text rounded = define(value.level, "float",
                               fmt::format("round_{}({})", storage_type_name(dtype), value.text));
   current_ = outer;
+  unrounded_[rounded.text] = {dtype, value.text};
   return rounded;
 }
 
@@ -253,40 +249,6 @@ RegionText::Text RegionText::check_index(const ir::Op& op, const Text& value) {
   return value;
 }
 
-// --- flags
-
-void RegionText::add_flag(const ir::Op& op, uint32_t bit, Level level,
-                          const std::string& condition) {
-  const int64_t word = op.attrs().get_int("word");
-  const size_t slot =
-      static_cast<size_t>(std::find(words_.begin(), words_.end(), word) - words_.begin());
-  words_used_.insert(slot);
-  writer(level).line(fmt::format("flags{} |= {} ? {}u : 0u;", slot, condition, bit));
-}
-
-void RegionText::flag(const ir::Op& op, const std::vector<Text>& x, const Text& unrounded,
-                      const Text& rounded) {
-  const DType dtype = op.result().dtype();
-  if (!op.attrs().has("word") || !ir::is_float(dtype)) return;
-  add_flag(op, static_cast<uint32_t>(FlagBit::NonFinite), rounded.level,
-           fmt::format("nonfinite({})", rounded.text));
-  if (ir::is_16bit(dtype)) {
-    const bool cast = op.kind() == OpKind::Cast && x.size() == 1;
-    std::string condition = fmt::format("is_infinite({})", rounded.text);
-    if (!cast || ir::is_float(op.operand(0).dtype()))  // an integer is finite
-      condition += fmt::format(" & !nonfinite({})", cast ? x[0].text : unrounded.text);
-    add_flag(op, static_cast<uint32_t>(FlagBit::Overflow), rounded.level, condition);
-  }
-  std::string there;
-  for (const ir::Pole& pole : op.info().poles) {
-    if (!there.empty()) there += " | ";
-    there += fmt::format("{} == {}", x[static_cast<size_t>(pole.operand)].text, pole.value);
-    if (pole.below >= 0) there += fmt::format(" & {} < 0", x[static_cast<size_t>(pole.below)].text);
-  }
-  if (there.empty()) return;
-  add_flag(op, static_cast<uint32_t>(FlagBit::Pole), rounded.level, "(" + there + ")");
-}
-
 // --- random numbers
 
 RegionText::Text RegionText::random(const ir::Op& op, const TextCoordinates& at) {
@@ -363,12 +325,12 @@ bool RegionText::may_write_in_place() const {
 std::string RegionText::take_body() {
   MEZZO_CHECK(writers_.size() == 1, "a kernel's levels are left before it is finished");
   SourceWriter body(2);
-  for (size_t slot : words_used_) body.line(fmt::format("u32 flags{} = 0;", slot));
+  declare_flags(body);
   if (range_here_) body.line("u32 range = 0;");
   body.append(leave());
-  for (size_t slot : words_used_) body.line(fmt::format("or_flags(w{}, flags{});", slot, slot));
+  store_flags(body);
   if (range_here_) body.line("or_flags(wrange, range);");
-  words_used_.clear();
+  watches_.clear();
   range_here_ = false;
   identities_.clear();
   presets_.clear();

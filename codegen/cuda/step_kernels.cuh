@@ -35,7 +35,7 @@ static __device__ bool sees_nonfinite(const u64* table, const Tensor& tensor, u6
   const Piece* pieces = global<const Piece>(table, tensor.address);
   const u64 count = tensor.elements * bytes / 16;
   bool seen = false;
-#pragma unroll 4
+#pragma unroll 2
   for (u64 i = thread; i < count; i += threads) {
     Piece piece = pieces[i];
     if (bytes == 8) {
@@ -216,27 +216,32 @@ extern "C" __global__ void __launch_bounds__(256, 2) mezzo_verdict(u64* memory) 
   __shared__ Firsts first;
   const u64 thread = (u64)blockIdx.x * 256 + threadIdx.x, threads = (u64)gridDim.x * 256;
   i32* result = global<i32>(memory, table.result);
+  u32* bad = reinterpret_cast<u32*>(reinterpret_cast<char*>(memory) + table.bad);
   const bool ok = widen(*global<const bool8>(memory, table.ok));
   const bool bad_index = *global<const u32>(memory, table.index_flag) != 0;
-  // Every block looks at the loss, which is one number as a rule.
-  const bool lost = __syncthreads_or(sees_nonfinite(memory, table.loss, threadIdx.x, 256));
-  if (bad_index || (ok && !lost)) {
-    if (thread == 0) *result = bad_index ? 9 : 0;
-    return;
+  // The loss, which is one number as a rule and which every block looks at; then the parameters,
+  // unless the step is taken, whatever they hold. One loop, so that the text is compiled once.
+  for (u64 number = 0; number <= table.parameters; ++number) {
+    const bool is_loss = number == 0;
+    const Tensor& tensor = is_loss ? table.loss : table.parameter(number - 1).tensor;
+    const bool seen = sees_nonfinite(memory, tensor, is_loss ? threadIdx.x : thread,
+                                     is_loss ? 256 : threads);
+    if (!is_loss) {
+      if (seen) atomicOr(&bad[number - 1], 1u);
+      continue;
+    }
+    const bool lost = __syncthreads_or(seen);
+    if (bad_index || (ok && !lost)) {
+      if (thread == 0) *result = bad_index ? 9 : 0;
+      return;
+    }
+    if (ok) break;
   }
-  if (ok) {  // the step is taken, whatever the parameters hold
-    if (blockIdx.x != 0) return;
-    const u32 verdict = judge(memory, table, true, first);
-    if (threadIdx.x == 0) *result = (i32)verdict;
-    return;
+  if (ok ? blockIdx.x != 0 : !is_last_block(&table.arrived)) return;
+  const u32 verdict = judge(memory, table, ok, first);
+  if (!ok) {
+    __syncthreads();
+    for (u64 number = threadIdx.x; number < table.parameters; number += 256) bad[number] = 0;
   }
-  u32* bad = reinterpret_cast<u32*>(reinterpret_cast<char*>(memory) + table.bad);
-  for (u64 number = 0; number < table.parameters; ++number)
-    if (sees_nonfinite(memory, table.parameter(number).tensor, thread, threads))
-      atomicOr(&bad[number], 1u);
-  if (!is_last_block(&table.arrived)) return;
-  const u32 verdict = judge(memory, table, false, first);
-  __syncthreads();
-  for (u64 number = threadIdx.x; number < table.parameters; number += 256) bad[number] = 0;
   if (threadIdx.x == 0) *result = (i32)verdict;
 }

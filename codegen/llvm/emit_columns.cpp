@@ -2,7 +2,9 @@
 // Columns kernels: reductions over the leading axes. A task takes a run of columns along the last
 // axis; for every vector of columns all reductions run in one loop over the reduced axes, lanes
 // staying apart, and the epilogue stores the vector. Rows are added in ascending order, in blocks
-// (codegen/llvm/reduce.h).
+// (codegen/llvm/reduce.h). The second launch of a rows_columns kernel does the same with the
+// accumulators that the parts of the rows have left.
+#include <mezzo/codegen/llvm/column_parts.h>
 #include <mezzo/codegen/llvm/emit_families.h>
 #include <mezzo/codegen/llvm/reduce.h>
 #include <mezzo/ir/error.h>
@@ -20,19 +22,26 @@ namespace {
 
 class ColumnsEmitter {
  public:
-  ColumnsEmitter(KernelFrame& frame, const ir::Op& kernel, const ir::Plan& plan)
+  /// `parts`: null where the rows are read, not what is left of them.
+  ColumnsEmitter(KernelFrame& frame, const ir::Op& kernel, int64_t lanes, int64_t grain,
+                 const ColumnParts* parts)
       : frame_(frame),
         b_(frame.builder()),
         emitter_(frame, kernel),
-        lanes_(static_cast<int>(plan.vector)),
-        grain_(plan.grain),
+        lanes_(static_cast<int>(lanes)),
+        grain_(grain),
+        parts_(parts),
         space_(ir::kernel_space(kernel)) {
-    yields_ = kernel.body()->terminator()->operands();
+    const std::vector<ir::Value> yields = kernel.body()->terminator()->operands();
+    for (size_t i = 0; i < yields.size(); ++i)
+      if (!parts || parts->is_column(yields[i]))
+        yields_.emplace_back(static_cast<int>(i), yields[i]);
     for (ir::Op& op : *kernel.body())
-      if (ir::is_reduction(op.kind())) reductions_.push_back(&op);
+      if (ir::is_reduction(op.kind()) && !ir::reduces_last_axes(op)) reductions_.push_back(&op);
     std::span<const int64_t> dims = space_.space.dims();
-    reduced_ = dims.first(static_cast<size_t>(space_.reduced));
-    kept_ = dims.subspan(static_cast<size_t>(space_.reduced));
+    const auto leading = static_cast<size_t>(parts ? space_.kept() : space_.reduced);
+    reduced_ = dims.first(leading);
+    kept_ = dims.subspan(leading);
     for (int64_t dim : reduced_) rows_ *= dim;
     last_ = kept_.empty() ? 1 : kept_.back();
     if (!kept_.empty())
@@ -60,7 +69,7 @@ class ColumnsEmitter {
                                             emitter_.index(last_));
       vector_loop(emitter_, begin, end, lanes_, [&](Value* column) {
         if (!kept_.empty() && last_ != 1) at.back() = {column, 1};
-        emit_columns(at);
+        emit_columns(at, b_.CreateAdd(b_.CreateMul(line, emitter_.index(last_)), column));
       });
     });
     emitter_.write_flags();
@@ -70,16 +79,13 @@ class ColumnsEmitter {
   /// Coordinates of a value of column shape (reduced axes dropped or kept at length 1).
   Coordinates of_column_value(const ir::Shape& shape, const Coordinates& at) {
     Coordinates out = emitter_.origin(shape);
-    int shift = shape.rank() == space_.space.rank() ? 0 : space_.reduced;
+    int shift = shape.rank() == space_.space.rank() ? 0 : static_cast<int>(reduced_.size());
     for (int i = 0; i < shape.rank(); ++i)
       if (shape[i] != 1) out[static_cast<size_t>(i)] = at[static_cast<size_t>(i + shift)];
     return out;
   }
 
-  void emit_columns(const Coordinates& column) {
-    std::vector<Reducer> reducers;
-    for (const ir::Op* op : reductions_) reducers.emplace_back(emitter_, *op, lanes_);
-    for (Reducer& reducer : reducers) reducer.begin();
+  void read_rows(std::vector<Reducer>& reducers, const Coordinates& column) {
     frame_.loop(emitter_.index(0), emitter_.index(rows_), 1, [&](Value* row) {
       RegionEmitter::Scope scope(emitter_);
       Coordinates at = column;
@@ -88,16 +94,31 @@ class ColumnsEmitter {
       for (Reducer& reducer : reducers)
         reducer.add(emitter_.eval_vector(reducer.op().operand(0), at), row);
     });
+  }
+
+  void read_parts(std::vector<Reducer>& reducers, Value* column) {
+    frame_.loop(emitter_.index(0), emitter_.index(parts_->parts()), 1, [&](Value* part) {
+      for (size_t i = 0; i < reducers.size(); ++i)
+        reducers[i].add_accumulators(parts_->load(emitter_, reducers[i], i, part, column));
+    });
+  }
+
+  /// `linear`: the row-major index of the column among all.
+  void emit_columns(const Coordinates& column, Value* linear) {
+    std::vector<Reducer> reducers;
+    for (const ir::Op* op : reductions_) reducers.emplace_back(emitter_, *op, lanes_);
+    for (Reducer& reducer : reducers) reducer.begin();
+    parts_ ? read_parts(reducers, linear) : read_rows(reducers, column);
     for (Reducer& reducer : reducers)
       emitter_.preset(reducer.op().result(), reducer.finish(rows_, /*fold_lanes=*/false), false);
     RegionEmitter::Scope scope(emitter_);
     // A single column is the first lane of a vector whose lanes are all alike.
     bool single = last_ == 1;
-    for (size_t i = 0; i < yields_.size(); ++i) {
-      Coordinates at = of_column_value(yields_[i].shape(), column);
-      Value* value = emitter_.eval_vector(yields_[i], at);
+    for (const auto& [number, yielded] : yields_) {
+      Coordinates at = of_column_value(yielded.shape(), column);
+      Value* value = emitter_.eval_vector(yielded, at);
       if (single) value = b_.CreateExtractElement(value, uint64_t{0});
-      emitter_.store(static_cast<int>(i), value, at);
+      emitter_.store(number, value, at);
     }
     for (const ir::Op* op : reductions_) emitter_.forget(op->result());
   }
@@ -107,8 +128,9 @@ class ColumnsEmitter {
   RegionEmitter emitter_;
   int lanes_;
   int64_t grain_;
+  const ColumnParts* parts_;
   ir::KernelSpace space_;
-  std::vector<ir::Value> yields_;
+  std::vector<std::pair<int, ir::Value>> yields_;  // with the numbers of their results
   std::vector<const ir::Op*> reductions_;
   std::span<const int64_t> reduced_, kept_;
   int64_t rows_ = 1, last_ = 1, outer_ = 1, runs_ = 1;
@@ -121,10 +143,21 @@ CpuKernel emit_columns(ModuleBuilder& module, const ir::Op& kernel, const std::s
   MEZZO_CHECK(plan.vector > 0 && plan.grain > 0,
               "kernel @" + kernel.kernel_name() + " has no plan");
   KernelFrame frame(module, symbol);
-  ColumnsEmitter emitter(frame, kernel, plan);
+  ColumnsEmitter emitter(frame, kernel, plan.vector, plan.grain, nullptr);
   emitter.emit();
   frame.close();
   return {{}, {{symbol, emitter.tasks()}}, 0, 0};
+}
+
+KernelLaunch emit_column_totals(ModuleBuilder& module, const ir::Op& kernel,
+                                const ColumnParts& parts, const std::string& symbol) {
+  constexpr int64_t kVectorsPerTask = 8;
+  const int64_t lanes = ir::Plan::from(kernel.plan()).vector;
+  KernelFrame frame(module, symbol);
+  ColumnsEmitter emitter(frame, kernel, lanes, kVectorsPerTask * lanes, &parts);
+  emitter.emit();
+  frame.close();
+  return {symbol, emitter.tasks()};
 }
 
 }  // namespace mezzo::codegen

@@ -5,6 +5,7 @@
 #include <mezzo/codegen/llvm/emit_families.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/plan.h>
 
 #include <llvm/IR/IRBuilder.h>
 
@@ -15,8 +16,6 @@ namespace mezzo::codegen {
 using llvm::Value;
 
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
 
 /// Coordinates of the position `linear` of a space that is treated as one axis: the whole index
 /// sits on the vector axis, which row-major strides make right for every tensor of the space's
@@ -108,7 +107,7 @@ CpuKernel emit_segments(ModuleBuilder& module, const ir::Op& kernel, const std::
   int64_t first_task = 0;
   for (const Segment& segment : segments_of(kernel, optimizer)) {
     int64_t elements = segment.yields[0].type().elements();
-    int64_t tasks = ceil_div(elements, plan.grain);
+    int64_t tasks = ir::ceil_div(elements, plan.grain);
     // This segment's part of the task range, as elements.
     auto clamp = [&](Value* task) {
       Value* local = b.CreateSub(task, emitter.index(first_task));

@@ -12,10 +12,17 @@ namespace mezzo::codegen {
 /// Launches, scratch and workspace; the object is filled in later.
 CpuKernel emit_elementwise(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol);
 CpuKernel emit_optimizer(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol);
+/// Rows and rows_columns.
 CpuKernel emit_rows(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol);
 CpuKernel emit_columns(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol);
 CpuKernel emit_matmul_kernel(ModuleBuilder& module, const ir::Op& kernel,
                              const std::string& symbol);
+
+class ColumnParts;
+/// The second launch of a rows_columns kernel, which adds up what the parts of the rows have left
+/// in the workspace and stores the column values.
+KernelLaunch emit_column_totals(ModuleBuilder& module, const ir::Op& kernel,
+                                const ColumnParts& parts, const std::string& symbol);
 
 /// Runs `body` for all positions [begin, end) along the vector axis: full vectors first, then one
 /// vector under a mask. `body` gets the index of the first lane; the emitter's lanes and mask are

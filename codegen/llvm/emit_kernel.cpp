@@ -17,6 +17,7 @@ CpuKernel emit(ModuleBuilder& module, const ir::Op& kernel, const std::string& s
     case ir::Family::Optimizer:
       return emit_optimizer(module, kernel, symbol);
     case ir::Family::Rows:
+    case ir::Family::RowsColumns:
       return emit_rows(module, kernel, symbol);
     case ir::Family::Columns:
       return emit_columns(module, kernel, symbol);

@@ -4,10 +4,16 @@
 // over the columns a level, then one loop stores full-shape results. Costly values that several
 // loops need are kept in a buffer of the thread's scratch. A sum folds lanes in a fixed tree, and
 // rows longer than kBlock vectors fold blocks in f64.
+// Rows + columns: a task is a part of the rows, of fixed length. The loop that stores full-shape
+// results also adds each row to the part's accumulators of the columns, which stand in the
+// workspace; a second launch (emit_columns.cpp) adds the parts. A part is at most one block of a
+// sum.
+#include <mezzo/codegen/llvm/column_parts.h>
 #include <mezzo/codegen/llvm/emit_families.h>
 #include <mezzo/codegen/llvm/reduce.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/plan.h>
 
 #include <llvm/IR/IRBuilder.h>
 
@@ -27,18 +33,22 @@ constexpr int64_t kMostBufferBytes = 512 << 10;
 
 class RowsEmitter {
  public:
-  RowsEmitter(KernelFrame& frame, const ir::Op& kernel, int lanes)
+  RowsEmitter(KernelFrame& frame, const ir::Op& kernel, int lanes, const ColumnParts& parts)
       : frame_(frame),
         b_(frame.builder()),
         emitter_(frame, kernel),
         kernel_(kernel),
         lanes_(lanes),
+        parts_(parts),
         space_(ir::kernel_space(kernel)) {
-    yields_ = kernel.body()->terminator()->operands();
+    const std::vector<ir::Value> yields = kernel.body()->terminator()->operands();
+    for (size_t i = 0; i < yields.size(); ++i)
+      if (!parts.is_column(yields[i])) yields_.emplace_back(static_cast<int>(i), yields[i]);
     std::span<const int64_t> dims = space_.space.dims();
     size_t kept = static_cast<size_t>(space_.kept());
     for (int64_t dim : dims.first(kept)) rows_ *= dim;
     for (int64_t dim : dims.subspan(kept)) columns_ *= dim;
+    for (const ir::Op* op : parts.reductions()) column_reducers_.emplace_back(emitter_, *op, lanes);
     find_levels();
     choose_buffers();
   }
@@ -54,9 +64,17 @@ class RowsEmitter {
       return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
                                       b_.CreateMul(task, emitter_.index(grain)), limit);
     };
-    Value* first = row_of(frame_.first_task());
-    Value* last = row_of(frame_.last_task());
-    frame_.loop(first, last, 1, [&](Value* row) { emit_row(row); });
+    auto rows_of = [&](Value* first, Value* last) {
+      frame_.loop(row_of(first), row_of(last), 1, [&](Value* row) { emit_row(row); });
+    };
+    if (column_reducers_.empty())
+      rows_of(frame_.first_task(), frame_.last_task());
+    else
+      frame_.loop(frame_.first_task(), frame_.last_task(), 1, [&](Value* part) {
+        part_ = part;
+        clear_columns();
+        rows_of(part, b_.CreateAdd(part, emitter_.index(1)));
+      });
     emitter_.write_flags();
   }
 
@@ -76,6 +94,7 @@ class RowsEmitter {
   void find_levels() {
     for (ir::Op& op : *kernel_.body()) {
       if (op.num_results() != 1) continue;
+      if (parts_.is_column(op.result())) continue;
       has_f64_ |= op.result().dtype() == ir::DType::F64;
       int level = 0;
       bool row_operand = false;
@@ -119,8 +138,9 @@ class RowsEmitter {
       if (auto it = reductions_.find(level); it != reductions_.end())
         for (const ir::Op* op : it->second) out.push_back(op->operand(0));
     } else {
-      for (ir::Value value : yields_)
+      for (const auto& [number, value] : yields_)
         if (full(value)) out.push_back(value);
+      for (const ir::Op* op : parts_.reductions()) out.push_back(op->operand(0));
     }
     return out;
   }
@@ -241,6 +261,22 @@ class RowsEmitter {
       }
   }
 
+  void clear_columns() {
+    vector_loop(emitter_, emitter_.index(0), emitter_.index(columns_), lanes_, [&](Value* column) {
+      for (size_t i = 0; i < column_reducers_.size(); ++i)
+        parts_.store(emitter_, column_reducers_[i], i, part_, column, column_reducers_[i].empty());
+    });
+  }
+
+  void add_to_columns(const Coordinates& at, Value* column) {
+    for (size_t i = 0; i < column_reducers_.size(); ++i) {
+      Reducer& reducer = column_reducers_[i];
+      Value* value = emitter_.eval_vector(reducer.op().operand(0), at);
+      Value* before = parts_.load(emitter_, reducer, i, part_, column);
+      parts_.store(emitter_, reducer, i, part_, column, reducer.with(before, value));
+    }
+  }
+
   /// Everything of row shape that the loop needs is computed before it, once.
   void eval_row_values(int level, const Coordinates& row) {
     std::set<const ir::Op*> needed;
@@ -272,21 +308,22 @@ class RowsEmitter {
         emitter_.preset(reducer.op().result(), reducer.finish(columns_), false);
     }
     eval_row_values(deepest_ + 1, at_row);
-    for (size_t i = 0; i < yields_.size(); ++i)
-      if (!full(yields_[i])) {
-        Coordinates at = of_row_value(yields_[i], at_row);
-        emitter_.store(static_cast<int>(i), emitter_.eval(yields_[i], at), at);
+    for (const auto& [number, yielded] : yields_)
+      if (!full(yielded)) {
+        Coordinates at = of_row_value(yielded, at_row);
+        emitter_.store(number, emitter_.eval(yielded, at), at);
       }
     if (!roots(deepest_ + 1).empty()) {
       column_loop(at_row, [&](const Coordinates& at, Value* column) {
         use_buffers(deepest_ + 1, at, column);
-        for (size_t i = 0; i < yields_.size(); ++i)
-          if (full(yields_[i])) {
-            Value* value = emitter_.eval_vector(yields_[i], at);
+        for (const auto& [number, yielded] : yields_)
+          if (full(yielded)) {
+            Value* value = emitter_.eval_vector(yielded, at);
             // A row of one column has one lane on.
             if (columns_ == 1) value = b_.CreateExtractElement(value, uint64_t{0});
-            emitter_.store(static_cast<int>(i), value, at);
+            emitter_.store(number, value, at);
           }
+        add_to_columns(at, column);
       });
       forget_buffers(deepest_ + 1);
     }
@@ -299,10 +336,13 @@ class RowsEmitter {
   RegionEmitter emitter_;
   const ir::Op& kernel_;
   int lanes_;
+  const ColumnParts& parts_;
+  std::vector<Reducer> column_reducers_;
+  Value* part_ = nullptr;
   ir::KernelSpace space_;
   int64_t rows_ = 1, columns_ = 1;
   bool has_f64_ = false;
-  std::vector<ir::Value> yields_;
+  std::vector<std::pair<int, ir::Value>> yields_;  // with the numbers of their results; no columns
   std::unordered_map<const ir::Op*, int> level_;
   std::map<int, std::vector<const ir::Op*>> reductions_;
   std::set<const ir::Op*> row_values_;
@@ -318,11 +358,17 @@ CpuKernel emit_rows(ModuleBuilder& module, const ir::Op& kernel, const std::stri
   MEZZO_CHECK(plan.vector > 0 && plan.grain > 0,
               "kernel @" + kernel.kernel_name() + " has no plan");
   KernelFrame frame(module, symbol);
-  RowsEmitter emitter(frame, kernel, static_cast<int>(plan.vector));
+  const ColumnParts parts(kernel, plan);
+  MEZZO_CHECK(parts.reductions().empty() || plan.grain <= ir::kSumBlock,
+              "kernel @" + kernel.kernel_name() + " has parts longer than a block of a sum");
+  RowsEmitter emitter(frame, kernel, static_cast<int>(plan.vector), parts);
   emitter.emit(plan.grain);
   frame.close();
   int64_t tasks = (emitter.rows() + plan.grain - 1) / plan.grain;
-  return {{}, {{symbol, tasks}}, emitter.scratch_bytes(), 0};
+  CpuKernel out{{}, {{symbol, tasks}}, emitter.scratch_bytes(), parts.bytes()};
+  if (!parts.reductions().empty())
+    out.launches.push_back(emit_column_totals(module, kernel, parts, symbol + "_total"));
+  return out;
 }
 
 }  // namespace mezzo::codegen

@@ -2,6 +2,7 @@
 #include <mezzo/codegen/llvm/reduce.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/plan.h>
 
 #include <llvm/IR/IRBuilder.h>
 
@@ -30,6 +31,11 @@ Reducer::Reducer(RegionEmitter& emitter, const ir::Op& op, int lanes)
       lanes_(lanes),
       dtype_(op.operand(0).dtype()),
       accumulated_(accumulated_type(op)) {}
+
+int64_t Reducer::accumulator_bytes(const ir::Op& op) {
+  const DType dtype = accumulated_type(op);
+  return ir::is_16bit(dtype) ? 4 : ir::byte_size(dtype);
+}
 
 llvm::Type* Reducer::accumulator_type(int lanes) {
   return emitter_.compute_type_of(accumulated_, lanes);
@@ -80,12 +86,27 @@ Value* Reducer::combine(Value* x, Value* y) {
   return emitter_.extremum(op_.kind() != OpKind::Min, dtype_, x, y);
 }
 
+Value* Reducer::with(Value* accumulators, Value* value) {
+  return combine(accumulators, emitter_.convert(dtype_, accumulated_, value));
+}
+
+void Reducer::add_accumulators(Value* accumulators) {
+  llvm::IRBuilderBase& b = emitter_.builder();
+  llvm::Type* type = accumulator_type(lanes_);
+  if (!total_) {
+    b.CreateStore(combine(b.CreateLoad(type, accumulator_), accumulators), accumulator_);
+    return;
+  }
+  llvm::Type* wide = emitter_.compute_type_of(DType::F64, lanes_);
+  b.CreateStore(b.CreateFAdd(b.CreateLoad(wide, total_), b.CreateFPExt(accumulators, wide)),
+                total_);
+}
+
 void Reducer::add(Value* value, Value* position) {
   llvm::IRBuilderBase& b = emitter_.builder();
   if (op_.kind() == OpKind::Argmax) return add_argmax(value, position);
-  value = emitter_.convert(dtype_, accumulated_, value);
   Value* old = b.CreateLoad(accumulator_type(lanes_), accumulator_);
-  Value* sum = combine(old, value);
+  Value* sum = with(old, value);
   if (Value* mask = emitter_.mask()) sum = b.CreateSelect(mask, sum, old);
   b.CreateStore(sum, accumulator_);
   if (!total_) return;
@@ -93,7 +114,7 @@ void Reducer::add(Value* value, Value* position) {
   Value* count = b.CreateAdd(b.CreateLoad(b.getInt64Ty(), counter_), b.getInt64(1));
   b.CreateStore(count, counter_);
   emitter_.frame().branch(
-      b.CreateICmpEQ(count, b.getInt64(kSumBlock)),
+      b.CreateICmpEQ(count, b.getInt64(ir::kSumBlock)),
       [&] {
         llvm::Type* wide = emitter_.compute_type_of(DType::F64, lanes_);
         Value* block = b.CreateFPExt(b.CreateLoad(accumulator_type(lanes_), accumulator_), wide);

@@ -13,8 +13,6 @@ namespace mezzo::codegen {
 /// minimum propagate NaN; argmax takes the first maximum, or the first NaN.
 class Reducer {
  public:
-  static constexpr int64_t kSumBlock = 256;
-
   Reducer(RegionEmitter& emitter, const ir::Op& op, int lanes);
   const ir::Op& op() const { return op_; }
 
@@ -27,15 +25,25 @@ class Reducer {
   /// `count`: elements.
   llvm::Value* finish(int64_t count, bool fold_lanes = true);
 
- private:
+  // Where accumulators stand in memory, one a column, instead of in the function.
+
+  /// Bytes of an accumulator of one lane.
+  static int64_t accumulator_bytes(const ir::Op& op);
+  llvm::Type* accumulator_type(int lanes);
+  /// A vector of accumulators that have seen nothing.
   llvm::Value* empty();
+  /// The accumulators with one more vector; at most kSumBlock.
+  llvm::Value* with(llvm::Value* accumulators, llvm::Value* value);
+  /// Takes a vector of accumulators after begin().
+  void add_accumulators(llvm::Value* accumulators);
+
+ private:
   llvm::Value* combine(llvm::Value* x, llvm::Value* y);
   llvm::Value* fold(llvm::Value* vector);
   void add_argmax(llvm::Value* value, llvm::Value* position);
   llvm::Value* finish_argmax();
   llvm::Value* better(llvm::Value* value, llvm::Value* index, llvm::Value* than,
                       llvm::Value* than_index);
-  llvm::Type* accumulator_type(int lanes);
 
   RegionEmitter& emitter_;
   const ir::Op& op_;

@@ -10,6 +10,7 @@
 #include <mezzo/passes/pass_manager.h>
 #include <mezzo/runtime/cuda_driver.h>
 #include <mezzo/runtime/module_pipeline.h>
+#include <mezzo/runtime/plan_check.h>
 #include <mezzo/runtime/tool/commands.h>
 #include <mezzo/runtime/tool/program.h>
 
@@ -74,6 +75,7 @@ void plan(ir::Module& module, const Job& job, const std::string& policy) {
   for (const passes::Finding& finding :
        passes::run_pipeline(module, pipeline, options, context).findings)
     std::fprintf(stderr, "%s\n", passes::to_string(finding).c_str());
+  for (const auto& function : module.functions()) runtime::check_plans(*function, job.target);
 }
 
 /// `dump=cuda`, `dump=ptx`: the text on standard error, or in the folder of `to=`.

@@ -39,6 +39,10 @@ std::vector<CudaCase> reduction_cases();
 /// The same over leading axes: one launch, slabs, vectors that divide the columns and others;
 /// several reductions with ops before and behind.
 std::vector<CudaCase> column_cases();
+/// Reductions over rows and over columns in one kernel: the gradients of a normalisation in every
+/// type of floats, the same over several axes, columns of losses, reductions of integers; one row,
+/// none, one column, parts of rows, rows of a warp and of a block, columns in registers and not.
+std::vector<CudaCase> rows_columns_cases();
 /// Updates of several parameters in one kernel: every optimizer × type of the parameters, sizes
 /// that vectors divide and others, scalars from memory, flags, random rounding, shapes that matter.
 std::vector<CudaCase> optimizer_cases();

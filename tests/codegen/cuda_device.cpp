@@ -35,11 +35,25 @@ DeviceProgram::DeviceProgram(std::vector<std::unique_ptr<ir::Module>> modules,
 ir::RunResult DeviceProgram::run(size_t number, std::span<const ir::InterpreterTensor> inputs,
                                  const ptx::Options& options, std::vector<ptx::Counters>* counters,
                                  std::span<const size_t> in_place) const {
+  std::vector<std::vector<std::byte>> bytes;
+  for (const ir::InterpreterTensor& input : inputs) {
+    bytes.emplace_back(static_cast<size_t>(input.type.bytes()));
+    ir::to_bytes(input, bytes.back());
+  }
+  return run_bytes(number, bytes, options, counters, in_place);
+}
+
+ir::RunResult DeviceProgram::run_bytes(size_t number,
+                                       std::span<const std::vector<std::byte>> inputs,
+                                       const ptx::Options& options,
+                                       std::vector<ptx::Counters>* counters,
+                                       std::span<const size_t> in_place) const {
   const ir::Op& kernel = *kernels_of(*modules_[number]).at(0);
   const codegen::CudaSource& source = sources_[number];
   DeviceBuffers buffers(memory_);
   std::vector<uint64_t> values;
-  for (const ir::InterpreterTensor& input : inputs) values.push_back(buffers.add(input));
+  for (const std::vector<std::byte>& input : inputs)
+    values.push_back(buffers.add(std::span<const std::byte>(input)));
   const size_t first_result = values.size();
   for (int r = 0; r < kernel.num_results(); ++r)
     values.push_back(in_place.empty() ? buffers.add(kernel.result(r).type().bytes())

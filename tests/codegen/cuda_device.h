@@ -35,6 +35,11 @@ class DeviceProgram {
                     const ptx::Options& options = {},
                     std::vector<ptx::Counters>* counters = nullptr,
                     std::span<const size_t> in_place = {}) const;
+  /// The same of operands in their storage formats, whose NaNs keep their bits.
+  ir::RunResult run_bytes(size_t kernel, std::span<const std::vector<std::byte>> inputs,
+                          const ptx::Options& options = {},
+                          std::vector<ptx::Counters>* counters = nullptr,
+                          std::span<const size_t> in_place = {}) const;
 
  private:
   std::vector<std::unique_ptr<ir::Module>> modules_;

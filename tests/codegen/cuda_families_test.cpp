@@ -81,6 +81,10 @@ TEST_CASE("reductions over leading axes compute what the interpreter does") {
   check_cases("columns", column_cases(), 4);
 }
 
+TEST_CASE("reductions over rows and columns in one kernel compute what the interpreter does") {
+  check_cases("rows and columns", rows_columns_cases(), 2, ir::Family::RowsColumns);
+}
+
 TEST_CASE("updates of many parameters in one kernel are those of the interpreter") {
   check_cases("optimizer", optimizer_cases(), 2, ir::Family::Optimizer);
 }
@@ -137,6 +141,10 @@ TEST_CASE("each op of random rows regions is right for what it was given") {
 
 TEST_CASE("each op of random columns regions is right for what it was given") {
   check_regions("columns", RegionFamily::Columns);
+}
+
+TEST_CASE("each op of random regions of rows and columns is right for what it was given") {
+  check_regions("rows and columns", RegionFamily::RowsColumns);
 }
 
 }  // namespace

@@ -101,9 +101,11 @@ int64_t product(std::span<const int64_t> dims) {
 bool fits_vectors(const ir::Op& kernel, const ir::Plan& plan) {
   const ir::KernelSpace space = ir::kernel_space(kernel);
   if (ir::family_of(kernel) == ir::Family::Columns) return space.space.elements() > 0;
-  if (ir::family_of(kernel) != ir::Family::Rows) return space.space.elements() >= plan.vector;
+  const bool both = ir::family_of(kernel) == ir::Family::RowsColumns;
+  if (ir::family_of(kernel) != ir::Family::Rows && !both)
+    return space.space.elements() >= plan.vector;
   const int64_t columns = product(space.space.dims().subspan(static_cast<size_t>(space.kept())));
-  const int64_t threads = plan.grain > 1 ? 32 : plan.threads;
+  const int64_t threads = (both ? plan.slices : plan.grain) > 1 ? 32 : plan.threads;
   return space.space.elements() > 0 && columns % plan.vector == 0 &&
          columns >= plan.vector * threads;
 }
@@ -113,6 +115,9 @@ bool fits_vectors(const ir::Op& kernel, const ir::Plan& plan) {
 CudaKernel emit_for_test(const ir::Op& kernel, const std::string& arch, const std::string& name,
                          const std::string& entry) {
   CudaKernel out{name, codegen::emit_cuda_kernel(kernel, ir::target_by_name(arch), entry)};
+  // The totals of columns follow what is stored row by row.
+  if (ir::family_of(kernel) != ir::Family::RowsColumns)
+    out.storing_launch = out.source.launches.size() - 1;
   if (ir::family_of(kernel) == ir::Family::Optimizer) {
     // Some segment has vectors, whose pointers come from the table.
     const std::vector<ir::Value> results = kernel.results();
@@ -132,8 +137,10 @@ CudaKernel emit_for_test(const ir::Op& kernel, const std::string& arch, const st
   };
   for (ir::Value result : kernel.results()) out.vector_stores |= vectors(result);
   // Tiles are stored by element, which fills sectors too.
-  if (ir::family_of(kernel) != ir::Family::Rows && ir::family_of(kernel) != ir::Family::Columns)
-    out.vector_stores &= out.source.text.find("__shared__") == std::string::npos;
+  const bool reduces = ir::family_of(kernel) == ir::Family::Rows ||
+                       ir::family_of(kernel) == ir::Family::Columns ||
+                       ir::family_of(kernel) == ir::Family::RowsColumns;
+  if (!reduces) out.vector_stores &= out.source.text.find("__shared__") == std::string::npos;
   bool views = false;
   for (const ir::Op& op : *kernel.body())
     views |= ir::is_view(op.kind()) || op.kind() == ir::OpKind::Pad;
@@ -215,8 +222,8 @@ void check_kernel(const CudaKernel& kernel, const CudaBinary& binary, const std:
   if (reads_vectors) CHECK(listings.front().loads[4] > 0);
   summary.vector_readers += reads_vectors;
   if (kernel.vector_stores) {
-    CHECK(listings.back().stores[4] > 0);
-    CHECK_FALSE(listings.back().parameters.empty());
+    CHECK(listings[kernel.storing_launch].stores[4] > 0);
+    CHECK_FALSE(listings[kernel.storing_launch].parameters.empty());
   }
 }
 

@@ -18,7 +18,8 @@ struct CudaKernel {
   codegen::CudaSource source;
   /// Kernel parameters that are loaded 16 bytes at a time, where code is left that reads them.
   std::vector<int> vector_operands = {};
-  bool vector_stores = false;  // some store writes 16 bytes
+  bool vector_stores = false;  // some store of `storing_launch` writes 16 bytes
+  size_t storing_launch = 0;
 };
 
 struct KernelListing {

@@ -79,6 +79,41 @@ std::unique_ptr<ir::Module> normalize(const std::string& type, int64_t rows, int
       x);
 }
 
+/// The gradients of x, scale and shift of a layer normalisation, in f32 of rows stored in `type`,
+/// with the mean and the root of each row given.
+std::unique_ptr<ir::Module> normalize_backward(const std::string& type, int64_t rows,
+                                               int64_t columns) {
+  const std::string x = fmt::format("tensor<{}x{}x{}>", rows, columns, type),
+                    wide = fmt::format("tensor<{}x{}xf32>", rows, columns),
+                    one = fmt::format("tensor<{}x1xf32>", rows),
+                    column = fmt::format("tensor<{}xf32>", columns);
+  const std::string sum = " {axes = [1], keepdims = true} : " + wide + " -> " + one + "\n",
+                    sums = " {axes = [0]} : " + wide + " -> " + column + "\n",
+                    both = " : (" + wide + ", " + one + ") -> " + wide + "\n",
+                    same = " : " + wide + "\n",
+                    scalar = " : (" + one + ", tensor<f32>) -> " + one + "\n";
+  const bool narrow = type != "f32";
+  std::string body;
+  if (narrow)
+    body = "    %w = cast %x : " + x + " -> " + wide + "\n    %d = cast %dy : " + x + " -> " +
+           wide + "\n";
+  const std::string w = narrow ? "%w" : "%x", d = narrow ? "%d" : "%dy";
+  body += fmt::format("    %n = constant {{value = {}.0}} : tensor<f32>\n", columns) +
+          "    %0 = sub " + w + ", %mean" + both + "    %1 = mul %0, %root" + both +
+          "    %2 = mul " + d + ", %scale : (" + wide + ", " + column + ") -> " + wide +
+          "\n    %3 = sum %2" + sum + "    %4 = div %3, %n" + scalar + "    %5 = mul %2, %1" +
+          same + "    %6 = sum %5" + sum + "    %7 = div %6, %n" + scalar + "    %8 = mul %1, %7" +
+          both + "    %9 = sub %2, %4" + both + "    %10 = sub %9, %8" + same +
+          "    %11 = mul %10, %root" + both + "    %12 = mul " + d + ", %1" + same +
+          "    %13 = sum %12" + sums + "    %14 = sum " + d + sums;
+  if (narrow) body += "    %15 = cast %11 : " + wide + " -> " + x + "\n";
+  const std::string types = "(" + x + ", " + column + ", " + column + ")";
+  return ir::parse(fmt::format(
+      "module @m attributes {{stage = \"primitive\"}} {{\n  func @f(%x: {}, %dy: {}, %mean: {}, "
+      "%root: {}, %scale: {}) -> {} {{\n{}    return {}, %13, %14 : {}\n  }}\n}}\n",
+      x, x, one, one, column, types, body, narrow ? "%15" : "%11", types));
+}
+
 /// Sums over the rows, in f32 of rows stored in `type`: the gradient of a bias.
 std::unique_ptr<ir::Module> column_sums(const std::string& type, int64_t rows, int64_t columns) {
   const std::string x = fmt::format("tensor<{}x{}x{}>", rows, columns, type),
@@ -140,6 +175,9 @@ std::vector<StaticKernel> static_kernels() {
   other("normalize bf16 8192", normalize("bf16", 4096, 8192));
   other("column sums f16 128x256", column_sums("f16", 128, 256));
   other("column sums bf16 65536x4096", column_sums("bf16", 65536, 4096));
+  other("normalize backward f16 65536x256", normalize_backward("f16", 65536, 256));
+  other("normalize backward f16 8192x1024", normalize_backward("f16", 8192, 1024));
+  other("normalize backward f32 8192x4096", normalize_backward("f32", 8192, 4096));
   for (CudaCase& each : optimizer_cases())
     if (each.name == "adamw f32 of 6 or none" || each.name == "nesterov f16 of 6")
       other(each.name, std::move(each.module));

@@ -82,13 +82,21 @@ void check_equal(const char* what, const ir::RunResult& got, const ir::RunResult
   CHECK(got.index_range == wanted.index_range);
 }
 
-/// May stand among the yields of a kernel of that family and space.
-bool may_be_yielded(ir::Family family, const ir::KernelSpace& space, const ir::Shape& shape) {
+/// A value of that shape may stand among the yields of a kernel of that family and space; `column`:
+/// it is made of column reductions.
+bool may_be_yielded(ir::Family family, const ir::KernelSpace& space, const ir::Shape& shape,
+                    bool column) {
   const auto dims = space.space.dims();
   if (family == ir::Family::Columns)
     return shape == ir::Shape(dims.subspan(static_cast<size_t>(space.reduced)));
+  if (column) {
+    std::vector<int64_t> kept(dims.begin() + space.kept(), dims.end());
+    if (shape == ir::Shape(kept)) return true;
+    kept.insert(kept.begin(), static_cast<size_t>(space.kept()), 1);
+    return shape == ir::Shape(kept);
+  }
   if (shape == space.space) return true;
-  if (family != ir::Family::Rows) return false;
+  if (family != ir::Family::Rows && family != ir::Family::RowsColumns) return false;
   std::vector<int64_t> row(dims.begin(), dims.begin() + space.kept());
   if (shape == ir::Shape(row)) return true;
   row.resize(dims.size(), 1);
@@ -104,10 +112,12 @@ std::unique_ptr<ir::Module> with_all_values(const ir::Module& module) {
   const ir::KernelSpace space = ir::kernel_space(kernel);
   std::vector<ir::Value> yields = kernel.body()->terminator()->operands();
   const size_t old = yields.size();
+  const std::vector<ir::Op*> ops = ir::kernel_ops(kernel);
+  const std::unordered_set<const ir::Op*> columns = ir::column_ops(ops);
   for (const ir::Op& op : *kernel.body()) {
     if (op.kind() == OpKind::Yield || op.kind() == OpKind::Constant) continue;
     if (std::find(yields.begin(), yields.end(), op.result()) == yields.end() &&
-        may_be_yielded(family, space, op.result().shape()))
+        may_be_yielded(family, space, op.result().shape(), columns.contains(&op)))
       yields.push_back(op.result());
   }
   if (yields.size() == old) return nullptr;

@@ -117,6 +117,11 @@ TEST_CASE("reductions over leading axes compile for both architectures in every 
   check_cases("columns", column_cases(), 3);
 }
 
+TEST_CASE("reductions over rows and columns compile for both architectures in every element type") {
+  if (lacks_nvrtc()) return;
+  check_cases("rows and columns", rows_columns_cases(), 2);
+}
+
 TEST_CASE("updates of every optimizer compile for both architectures in every element type") {
   if (lacks_nvrtc()) return;
   check_cases("optimizer", optimizer_cases(), 8);
@@ -208,6 +213,11 @@ TEST_CASE("random rows regions compile for both architectures without spills") {
 TEST_CASE("random columns regions compile for both architectures without spills") {
   if (lacks_nvrtc()) return;
   check_family(RegionFamily::Columns, "columns");
+}
+
+TEST_CASE("random regions of rows and columns compile for both architectures without spills") {
+  if (lacks_nvrtc()) return;
+  check_family(RegionFamily::RowsColumns, "rows and columns");
 }
 
 TEST_CASE("kernels of random graphs compile for both architectures without spills") {

@@ -141,9 +141,9 @@ std::string check_excess(const ir::Module& module, const Tensors& inputs) {
 
 std::string check_ops(const ir::Module& module, const Tensors& inputs, bool fuse,
                       Records* records) {
-  auto executable = runtime::compile(module.clone(), "f", as_written(fuse));
-  Tensors got = run_compiled(*executable, inputs).results;
   const ir::Function& function = *module.functions()[0];
+  auto executable = runtime::compile(module.clone(), function.name(), as_written(fuse));
+  Tensors got = run_compiled(*executable, inputs).results;
   std::unordered_map<const ir::ValueDef*, const InterpreterTensor*> values;
   for (int i = 0; i < function.num_parameters(); ++i)
     values[function.parameter(i).def()] = &inputs[static_cast<size_t>(i)];

@@ -206,10 +206,8 @@ PROCESS_CASE("a kernel's fault names kernel, op and line, and ends all use of th
             "note: a kernel that Mezzo generated went wrong: please report it with the program; "
             "this process cannot use the device any more");
   const std::string later = std::string("CUDA ") + kDevice +
-                            " cannot be used any more by this process: kernel 'add' (" +
-                            kDescription +
-                            ") stopped it earlier with CUDA_ERROR_ILLEGAL_ADDRESS (700)\n"
-                            "note: start the program again";
+                            " cannot be used any more by this process, since " + fault +
+                            "\nnote: start the program again";
   CHECK(loaded.context->fault() == later);
   CHECK(error_of<DeviceError>([&] { loaded.run(100); }) == later);
   CHECK(error_of<DeviceError>([&] { loaded.context->allocate(64, "more"); }) == later);

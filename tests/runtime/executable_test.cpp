@@ -276,6 +276,40 @@ TEST_CASE("a planned text whose plans or places do not hold is refused before it
         head + "plan: 'vector' must be a power of two up to 1024, not 3");
 }
 
+TEST_CASE("an effect judges what stands before it and nothing else, however kernels are fused") {
+  // Rows and columns read the same values, the check between them: first the rows hold the index
+  // that it is about and the columns stand behind it, then the other way round.
+  const std::string head = R"(module @m attributes {stage = "primitive", words = 1} {
+  func @f(%x: tensor<8x4xf32>, %l: tensor<8x1xi32>, %w: tensor<8x8xf32>, %h: tensor<8x1xf32>, %g: tensor<4xf32>) -> (tensor<8x1xf32>, tensor<bool>, tensor<4xf32>) {
+)";
+  const std::string rows = R"(    %li = check_index %l {size = 4} : tensor<8x1xi32>
+    %n = iota {axis = 1} : tensor<8x4xi32>
+    %hit = eq %n, %li : (tensor<8x4xi32>, tensor<8x1xi32>) -> tensor<8x4xbool>
+    %z = constant {value = 0.0} : tensor<f32>
+    %pick = where %hit, %x, %z : (tensor<8x4xbool>, tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+    %a = sum %pick {axes = [1], keepdims = true} : tensor<8x4xf32> -> tensor<8x1xf32>
+)";
+  const std::string check = "    %ok = all_finite %g : tensor<4xf32> -> tensor<bool>\n";
+  const std::string columns =
+      R"(    %p = matmul %w, %h : (tensor<8x8xf32>, tensor<8x1xf32>) -> tensor<8x1xf32>
+    %q = mul %x, %p : (tensor<8x4xf32>, tensor<8x1xf32>) -> tensor<8x4xf32>
+    %b = sum %q {axes = [0]} : tensor<8x4xf32> -> tensor<4xf32>
+)";
+  const std::string tail =
+      "    return %a, %ok, %b : (tensor<8x1xf32>, tensor<bool>, tensor<4xf32>)\n  }\n}\n";
+  auto ok = [&](const std::string& text) {
+    const auto source = ir::parse(text, "effects.mz");
+    const auto executable = compile_text(text, "f", in_memory());
+    Tensors inputs = inputs_for(executable->function(), 3, {});
+    inputs[1].integers[5] = 7;
+    const int64_t result = run_compiled(*executable, inputs).results[1].integers[0];
+    CHECK(result == ir::run(*source, *source->functions()[0], inputs).results[1].integers[0]);
+    return result;
+  };
+  CHECK(ok(head + rows + check + columns + tail) == 0);
+  CHECK(ok(head + columns + check + rows + tail) == 1);
+}
+
 constexpr const char* kPlannedProduct =
     R"(module @m attributes {{rounding = "excess", stage = "planned"{}}} {{
   func @f(%x: tensor<4x6xf32>, %w: tensor<6x8xf32>) -> tensor<4x8xf32> {{
@@ -367,6 +401,35 @@ TEST_CASE("a vector of a plan that was read lies in the range that the target ca
   CHECK(error(2) == "");
   CHECK(error(16) == "");
   CHECK(error(32) == head + "32" + tail);
+}
+
+TEST_CASE("a part of the rows of a plan that was read is a block of a sum at most") {
+  auto error = [](int grain) -> std::string {
+    try {
+      compile_text(
+          fmt::format(R"(module @m attributes {{stage = "planned", target = "x86-64-v2"}} {{
+  func @f(%x: tensor<600x9xf32>) -> (tensor<600xf32>, tensor<9xf32>) {{
+    %y, %z = kernel @k0 (%x = %x) {{family = "rows_columns", places = [@result0, @result1]}} plan {{grain = {}, vector = 4}} : tensor<600x9xf32> -> (tensor<600xf32>, tensor<9xf32>) {{
+      %r = max %x {{axes = [1]}} : tensor<600x9xf32> -> tensor<600xf32>
+      %c = sum %x {{axes = [0]}} : tensor<600x9xf32> -> tensor<9xf32>
+      yield %r, %c : (tensor<600xf32>, tensor<9xf32>)
+    }}
+    return %y, %z : (tensor<600xf32>, tensor<9xf32>)
+  }}
+}}
+)",
+                      grain),
+          "f", in_memory());
+    } catch (const UserError& refused) {
+      return refused.message();
+    }
+    return "";
+  };
+  CHECK(error(1) == "");
+  CHECK(error(256) == "");
+  CHECK(error(257) ==
+        "kernel @k0 of @f: plan: 'grain' must lie in [1, 256], not 257; the target is "
+        "'x86-64-v2' with vectors of 16 bytes");
 }
 
 TEST_CASE("a module planned for a level of x86-64 runs on each machine that has it") {

@@ -2,17 +2,23 @@
 // Kernels from memory, from disk and from the code generator.
 #include <mezzo/runtime/kernel_store.h>
 
+#include <mezzo/codegen/llvm/support.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/kernel_cache.h>
 #include <mezzo/runtime/log.h>
+#include <mezzo/runtime/thread_pool.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <runtime/compiled.h>
 #include <runtime/temporary_folder.h>
+#include <set>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,6 +96,124 @@ TEST_CASE("equal kernels of one function are compiled once") {
   CHECK(report.kernels == 2);
   CHECK(report.unique_kernels == 1);
   CHECK(report.compiled == 1);
+}
+
+TEST_CASE("a lost device is no reason to compile a stored helper anew") {
+  CacheFolder folder;
+  bool lost = false;
+  int compiled = 0;
+  runtime::HelperCode helper;
+  helper.key = std::string(32, 'b');
+  helper.compile = [&] {
+    ++compiled;
+    return runtime::KernelImage();
+  };
+  helper.load = [&](const runtime::KernelImage&) {
+    if (lost) throw DeviceError("the device is lost");
+    return std::make_shared<runtime::LoadedKernel>();
+  };
+  helper.usable = [&] { return !lost; };
+  runtime::load_helper(helper, "noting", {});
+  CHECK(compiled == 1);
+  lost = true;
+  CHECK_THROWS_WITH_AS(runtime::load_helper(helper, "noting", {}), "the device is lost",
+                       DeviceError);
+  CHECK(compiled == 1);
+  // An entry that the device does not take is compiled anew.
+  helper.usable = [] { return true; };
+  CHECK_THROWS_AS(runtime::load_helper(helper, "noting", {}), DeviceError);
+  CHECK(compiled == 2);
+}
+
+/// Makes nothing, notes the order of what it is asked for, and refuses some of it.
+class NotingBackend final : public runtime::KernelBackend {
+ public:
+  explicit NotingBackend(std::set<std::string> refused = {}) : refused_(std::move(refused)) {}
+  std::string device() const override { return "noting"; }
+  runtime::KernelImage compile(const ir::Op& kernel, const std::string&) const override {
+    const std::lock_guard lock(mutex_);
+    asked.push_back(kernel.kernel_name());
+    if (refused_.contains(kernel.kernel_name())) throw UserError({}, kernel.kernel_name());
+    return {};
+  }
+  std::shared_ptr<runtime::LoadedKernel> load(const runtime::KernelImage&,
+                                              const ir::Op&) const override {
+    return std::make_shared<runtime::LoadedKernel>();
+  }
+  mutable std::vector<std::string> asked;
+
+ private:
+  std::set<std::string> refused_;
+  mutable std::mutex mutex_;
+};
+
+std::vector<const ir::Op*> kernels_of(const ir::Function& function) {
+  std::vector<const ir::Op*> kernels;
+  for (const ir::Op& op : function.body())
+    if (op.kind() == ir::OpKind::Kernel) kernels.push_back(&op);
+  return kernels;
+}
+
+bool has_product(const ir::Op& kernel) {
+  for (const ir::Op& op : *kernel.body())
+    if (op.kind() == ir::OpKind::Matmul) return true;
+  return false;
+}
+
+TEST_CASE("what takes longest is compiled first, helpers along with it") {
+  const auto executable = compile_text(mlp_step_text(5, 7, 6), "step", in_memory());
+  const std::vector<const ir::Op*> kernels = kernels_of(executable->function());
+  const NotingBackend backend;
+  int helped = 0;
+  runtime::HelperCode helper;
+  helper.key = std::string(32, 'a');
+  helper.compile = [&] {
+    ++helped;
+    return runtime::KernelImage();
+  };
+  helper.load = [](const runtime::KernelImage&) {
+    return std::make_shared<runtime::LoadedKernel>();
+  };
+  const auto loaded =
+      runtime::load_kernels(kernels, runtime::KeyContext::here("", codegen::native_target()),
+                            backend, {.disk = false}, std::span(&helper, 1));
+  REQUIRE(loaded.size() == kernels.size() + 1);
+  CHECK(loaded.back().kernel->key == helper.key);
+  CHECK(helped == 1);
+  // Products before other kernels of few ops.
+  std::map<std::string, bool> products, small;
+  for (const ir::Op* kernel : kernels) {
+    products[kernel->kernel_name()] = has_product(*kernel);
+    small[kernel->kernel_name()] =
+        std::distance(kernel->body()->begin(), kernel->body()->end()) < 20;
+  }
+  std::vector<std::string> asked = backend.asked;
+  CHECK(asked.size() == kernels.size());
+  std::erase_if(asked, [&](const std::string& name) { return !small.at(name); });
+  const auto is_product = [&](const std::string& name) { return products.at(name); };
+  CHECK(std::ranges::is_partitioned(asked, is_product));
+  CHECK(std::ranges::count_if(asked, is_product) > 1);
+  CHECK_FALSE(is_product(asked.back()));
+}
+
+TEST_CASE(
+    "of several kernels that cannot be compiled the first is named, by any number of threads") {
+  const auto executable = compile_text(mlp_step_text(5, 7, 6), "step", in_memory());
+  const std::vector<const ir::Op*> kernels = kernels_of(executable->function());
+  // The simplest come last, products first.
+  const auto product = std::ranges::find_if(kernels, [](auto* op) { return has_product(*op); });
+  const auto simple = std::ranges::find_if(kernels, [](auto* op) { return !has_product(*op); });
+  REQUIRE(product != kernels.end());
+  REQUIRE(simple != kernels.end());
+  const std::string first = (*std::min(product, simple))->kernel_name();
+  runtime::ThreadPool pool(4);
+  for (runtime::ThreadPool* threads : {static_cast<runtime::ThreadPool*>(nullptr), &pool}) {
+    const NotingBackend backend({(*product)->kernel_name(), (*simple)->kernel_name()});
+    CHECK_THROWS_WITH_AS(
+        runtime::load_kernels(kernels, runtime::KeyContext::here("", codegen::native_target()),
+                              backend, {.disk = false, .pool = threads}),
+        doctest::Contains(first.c_str()), UserError);
+  }
 }
 
 TEST_CASE("a manifest says in words what a binary is") {

@@ -78,6 +78,39 @@ class Drawer {
     finish(results);
   }
 
+  void rows_columns() {
+    constexpr int64_t kMostElements = 100000;
+    const int64_t columns = kRowLengths[dice_.roll(std::size(kRowLengths))];
+    int64_t rows = kColumnLengths[dice_.roll(std::size(kColumnLengths))];
+    rows = std::min(rows, std::max<int64_t>(1, kMostElements / columns));
+    shape_ = Shape({rows, columns});
+    if (dice_.one_in(3)) shape_ = Shape({1 + dice_.roll(3), 1 + dice_.roll(9), columns});
+    const int last = shape_.rank() - 1;
+    std::vector<int64_t> leading;
+    for (int axis = 0; axis < last; ++axis) leading.push_back(axis);
+    declare_parameters();
+    std::vector<Value> pool = full_values(), results;
+    const int64_t chains = 1 + dice_.roll(3);
+    for (int64_t i = 0; i < chains; ++i) {
+      pool.push_back(step(pool));
+      const OpKind kinds[] = {OpKind::Sum, OpKind::Sum, OpKind::Max, OpKind::Min};
+      const bool keepdims = dice_.one_in(2);
+      Value reduced =
+          builder_.make(kinds[dice_.roll(4)], {full(pool.back())},
+                        {{"axes", Attr(std::vector<int64_t>{last})}, {"keepdims", true}});
+      if (dice_.one_in(3)) results.push_back(reduced);
+      pool.push_back(builder_.make(OpKind::Sub, {full(pool.back()), reduced}));
+      if (i > 0 && dice_.one_in(2)) continue;
+      Value column = builder_.make(kinds[dice_.roll(4)], {pool.back()},
+                                   {{"axes", Attr(leading)}, {"keepdims", keepdims}});
+      if (dice_.one_in(2)) column = builder_.make(OpKind::Tanh, {column});
+      if (dice_.one_in(3)) column = builder_.cast(column, DType::F16);
+      results.push_back(column);
+    }
+    if (dice_.one_in(2)) results.push_back(narrow(step(pool)));
+    finish(results);
+  }
+
   void columns() {
     draw_shape(1 + static_cast<int>(dice_.roll(2)));
     std::vector<int64_t> dims{kColumnLengths[dice_.roll(std::size(kColumnLengths))]};
@@ -92,10 +125,7 @@ class Drawer {
       const OpKind kinds[] = {OpKind::Sum, OpKind::Sum, OpKind::Max, OpKind::Min};
       Attrs attrs;
       attrs.set("axes", Attr(std::vector<int64_t>{0}));
-      Value full = pool.back();
-      if (!(full.shape() == shape_))
-        full = builder_.make(OpKind::Add, {full, builder_.constant(Type(DType::F32, shape_), 0)});
-      Value reduced = builder_.make(kinds[dice_.roll(4)], {full}, attrs);
+      Value reduced = builder_.make(kinds[dice_.roll(4)], {full(pool.back())}, attrs);
       if (dice_.one_in(2)) reduced = builder_.make(OpKind::Tanh, {reduced});
       if (dice_.one_in(3)) reduced = builder_.cast(reduced, DType::F16);
       results.push_back(reduced);
@@ -154,12 +184,15 @@ class Drawer {
     }
   }
 
-  /// Broadcast to the full shape and, often, in 16 bits.
+  /// Broadcast to the full shape.
+  Value full(Value value) {
+    if (value.shape() == shape_) return value;
+    return builder_.make(OpKind::Add, {value, builder_.constant(Type(DType::F32, shape_), 0.0)});
+  }
+
+  /// The same and, often, in 16 bits.
   Value narrow(Value value) {
-    if (!(value.shape() == shape_)) {
-      Value full = builder_.constant(Type(DType::F32, shape_), 0.0);
-      value = builder_.make(OpKind::Add, {value, full});
-    }
+    value = full(value);
     switch (dice_.roll(3)) {
       case 0:
         return builder_.cast(value, DType::F16);
@@ -189,6 +222,8 @@ std::unique_ptr<Module> random_region(RegionFamily family, uint64_t seed) {
     drawer.rows();
   else if (family == RegionFamily::Columns)
     drawer.columns();
+  else if (family == RegionFamily::RowsColumns)
+    drawer.rows_columns();
   else
     drawer.elementwise();
   module->set_stage(Stage::Primitive);

@@ -110,7 +110,18 @@ TEST_CASE("a plan for a GPU that was read fits kernel and GPU, or is refused wit
   }
 }
 )";
+  constexpr const char* kBoth = R"(module @m {
+  func @f(%x: tensor<3000x64xf32>) -> (tensor<3000xf32>, tensor<64xf32>) {
+    %0 = max %x {axes = [1]} : tensor<3000x64xf32> -> tensor<3000xf32>
+    %1 = sum %x {axes = [0]} : tensor<3000x64xf32> -> tensor<64xf32>
+    return %0, %1 : (tensor<3000xf32>, tensor<64xf32>)
+  }
+}
+)";
   CHECK(error_of_plan(kColumns, "threads = 256", "threads = 256") == "");
+  // A block of warps that take the rows in turn, or one that takes them one by one.
+  CHECK(error_of_plan(kBoth, "threads = 128", "threads = 128") == "");
+  CHECK(error_of_plan(kBoth, "at_once = 4", "at_once = 1") == "");
   CHECK(error_of_plan(kRows, "threads = 256", "threads = 256") == "");
   const std::string advice =
       "; the target is 'sm_80'\n"
@@ -125,6 +136,11 @@ TEST_CASE("a plan for a GPU that was read fits kernel and GPU, or is refused wit
                  "plan: 'slices' must be at most 781 for rows of 200000 and 256 threads, not "
                  "4000000000" +
                      advice));
+  CHECK(contains(
+      error_of_plan(kBoth, "at_once = 4", "at_once = 2"),
+      "plan: 'at_once' must be 1 or the warps of a block, a power of two, not 2 of 4" + advice));
+  CHECK(contains(error_of_plan(kBoth, "grain = ", "grain = 9"),
+                 "plan: 'grain' must lie in [1, 256], not 9"));
   CHECK(contains(error_of_plan(kRows, "vector = 4", "vector = 64"),
                  "plan: 'vector' must lie in [1, 16], not 64" + advice));
   CHECK(

@@ -89,6 +89,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0(
     f16* r0,
     u32* w0) {
   u32 flags0 = 0;
+  u32 least_f16_0 = ~0u;
   const u32 i = ((u32)blockIdx.x * 256 + threadIdx.x) * 8;
   if (i < 8192u) {
     float x_x[8];
@@ -102,11 +103,11 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0(
       const float t_3_0 = x_x[j] + x_b[j];
       const float v_4 = gelu_f32(t_3_0);
       const float v_5_r = round_f16(v_4);
-      flags0 |= nonfinite(v_5_r) ? 1u : 0u;
-      flags0 |= is_infinite(v_5_r) & !nonfinite(v_4) ? 2u : 0u;
-      y0[j] = v_5_r;
+      least_f16_0 = min(least_f16_0, excess(v_4, kBeyondF16));
+      y0[j] = v_4;
     }
     store_vector<8>(r0 + i, y0);
   }
+  flags0 |= overflow_flags(least_f16_0, kBeyondF16);
   or_flags(w0, flags0);
 }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mezzo/codegen/cuda/column_text.h>
+
+#include <mezzo/ir/error.h>
+#include <mezzo/ir/plan.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace mezzo::codegen {
+
+namespace {}  // namespace
+
+ColumnText::ColumnText(RegionText& region, const ir::Op& kernel, std::vector<Reduction> reductions,
+                       std::span<const int64_t> dims, int64_t slabs)
+    : region_(region),
+      kernel_(kernel),
+      reductions_(std::move(reductions)),
+      dims_(dims),
+      slabs_(slabs) {
+  for (int64_t dim : dims) columns_ *= dim;
+}
+
+void ColumnText::set_block(int64_t threads, int64_t width) {
+  MEZZO_CHECK(
+      width > 0 && threads % width == 0 && columns_ % lanes() == 0,
+      fmt::format("kernel @{}: {} vectors of {} columns a block of {} threads, {} columns in all",
+                  kernel_.kernel_name(), width, lanes(), threads, columns_));
+  threads_ = threads;
+  width_ = width;
+  height_ = threads / width;
+  MEZZO_CHECK((height_ & (height_ - 1)) == 0,
+              fmt::format("kernel @{}: {} rows of threads", kernel_.kernel_name(), height_));
+  blocks_ = ir::ceil_div(columns_, width * lanes());
+}
+
+void ColumnText::begin_entry(bool totals) {
+  region_.enter(2);
+  SourceWriter& out = region_.writer(Level::Thread);
+  const auto type = region_.index_type();
+  const std::string block = blocks_ == 1
+                                ? std::string("0")
+                                : fmt::format("blockIdx.x % {}", std::max<int64_t>(blocks_, 1));
+  out.line(fmt::format("const u32 x = threadIdx.x % {0}, y = threadIdx.x / {0};", width_));
+  out.line(fmt::format("const {0} place = (({0}){1} * {2} + x) * {3};", type, "(" + block + ")",
+                       width_, lanes()));
+  const std::string last = number(std::max<int64_t>(columns_ - lanes(), 0));
+  out.line(fmt::format("const {0} c = place < {1} ? place : {1};", type, last));
+  int64_t bytes = 4;
+  for (const Reduction& reduction : reductions_)
+    bytes = std::max(bytes, accumulator_bytes(totals ? reduction.total_type() : reduction.type));
+  out.line(fmt::format("__shared__ u64 parts[{}];", threads_ * lanes() * bytes / 8));
+}
+
+TextIndex ColumnText::column() const {
+  return {.base = "c", .stride = lanes() > 1 ? 1 : 0, .multiple = lanes(), .level = Level::Thread};
+}
+
+TextCoordinates ColumnText::decompose(const std::string& prefix) {
+  if (lanes() > 1) region_.lazy(Level::Lane, "ce", "c + j");
+  const TextCoordinates kept = region_.decompose(dims_, prefix, column(), "ce");
+  region_.add_identity(ir::Shape(dims_), kept, column());
+  return kept;
+}
+
+void ColumnText::fold_threads(const std::vector<std::string>& arrays) {
+  for (size_t i = 0; i < reductions_.size(); ++i)
+    region_.writer(Level::Thread)
+        .line(fmt::format("reduce_columns<{}, {}, {}>({}, parts);", reductions_[i].fold, width_,
+                          height_, arrays[i]));
+}
+
+int64_t ColumnText::place_partials() {
+  int64_t bytes = 0;
+  for (const Reduction& reduction : reductions_) {
+    offsets_.push_back(bytes);
+    const int64_t all = accumulator_bytes(reduction.type) * slabs_ * columns_;
+    bytes += std::max<int64_t>(ir::ceil_div(all, 256), 1) * 256;
+  }
+  return bytes;
+}
+
+std::string ColumnText::partials(size_t i, const std::string& slab) const {
+  return fmt::format("reinterpret_cast<{}*>(workspace + {}ull) + ({} * {} + c)",
+                     reductions_[i].type, offsets_[i], slab, number(columns_));
+}
+
+void ColumnText::store_partials(const std::vector<std::string>& arrays, const std::string& slab) {
+  SourceWriter& out = region_.writer(Level::Thread);
+  out.open(fmt::format("if (y == 0 && place < {})", number(columns_)));
+  for (size_t i = 0; i < reductions_.size(); ++i)
+    out.line(fmt::format("store_vector<{}>({}, {});", lanes(), partials(i, slab), arrays[i]));
+  out.close();
+}
+
+std::vector<std::string> ColumnText::add_slabs() {
+  begin_entry(true);
+  SourceWriter& out = region_.writer(Level::Thread);
+  std::vector<std::string> totals;
+  for (const Reduction& reduction : reductions_) {
+    totals.push_back(region_.name("b"));
+    declare_accumulators(out, reduction.total_type(), reduction.initial, totals.back(), lanes());
+  }
+  out.line("#pragma unroll 4");
+  out.open(fmt::format("for ({} s = y; s < {}; s += {})", region_.index_type(), number(slabs_),
+                       height_));
+  for (size_t i = 0; i < reductions_.size(); ++i) {
+    const Reduction& reduction = reductions_[i];
+    const std::string part = region_.name("part");
+    out.line(fmt::format("{} {}[{}];", reduction.type, part, lanes()));
+    out.line(fmt::format("load_vector<{}>({}, {});", lanes(), part, partials(i, "s")));
+    out.line("#pragma unroll");
+    out.line(fmt::format("for (u32 j = 0; j < {0}; ++j) {1}[j] = {2}::of({1}[j], ({3}){4}[j]);",
+                         lanes(), totals[i], reduction.fold, reduction.total_type(), part));
+  }
+  out.close();
+  fold_threads(totals);
+  return totals;
+}
+
+void ColumnText::write_results(std::span<const int> yields, const std::vector<std::string>& arrays,
+                               bool totals) {
+  const ir::Op* yield = kernel_.body()->terminator();
+  // All are evaluated before any is stored.
+  std::vector<std::string> stores;
+  region_.enter(4);
+  region_.enter_lanes(4);
+  const TextCoordinates kept = decompose("m");
+  for (size_t i = 0; i < reductions_.size(); ++i) present(i, arrays[i], totals);
+  for (int r : yields) {
+    const ir::Value value = yield->operand(r);
+    const std::string result = region_.eval_to_store(value, of_column(value.shape(), kept)).text;
+    stores.push_back(region_.store_result(r, result, "c"));
+  }
+  region_.leave_lanes();
+  for (const std::string& store : stores) region_.writer(Level::Iteration).line(store);
+  const std::string text = region_.leave();
+  SourceWriter& out = region_.writer(Level::Thread);
+  out.open(fmt::format("if (y == 0 && place < {})", number(columns_)));
+  out.append(text);
+  out.close();
+}
+
+/// A reduction's value in a lane of the epilogue.
+void ColumnText::present(size_t i, const std::string& array, bool total) {
+  const Reduction& reduction = reductions_[i];
+  const std::string element = array + (lanes() > 1 ? "[j]" : "[0]");
+  const std::string from = total ? reduction.total_type() : reduction.type;
+  const std::string_view type = compute_type_name(reduction.op->result().dtype());
+  RegionText::Text text{element, Level::Lane};
+  if (from != type)
+    text = region_.define(Level::Lane, type, fmt::format("({}){}", type, element),
+                          reduction.op->result());
+  region_.preset(reduction.op->result(), text);
+}
+
+TextCoordinates ColumnText::of_column(const ir::Shape& shape, const TextCoordinates& kept) const {
+  TextCoordinates at = RegionText::origin(shape);
+  const int shift = shape.rank() - static_cast<int>(kept.size());
+  for (int i = std::max(shift, 0); i < shape.rank(); ++i)
+    if (shape[i] != 1) at[static_cast<size_t>(i)] = kept[static_cast<size_t>(i - shift)];
+  return at;
+}
+
+}  // namespace mezzo::codegen

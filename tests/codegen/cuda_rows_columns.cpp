@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mezzo/ir/builder.h>
+
+#include <fmt/format.h>
+
+#include <codegen/cuda_cases.h>
+#include <numeric>
+
+namespace mezzo::test {
+
+using ir::Attrs;
+using ir::Builder;
+using ir::DType;
+using ir::OpKind;
+using ir::Shape;
+using ir::Type;
+using ir::Value;
+
+namespace {
+
+/// Axes [from, to).
+Attrs axes(int from, int to, bool keepdims, int64_t word = -1) {
+  std::vector<int64_t> list(static_cast<size_t>(to - from));
+  std::iota(list.begin(), list.end(), from);
+  Attrs attrs{{"axes", ir::Attr(std::move(list))}, {"keepdims", keepdims}};
+  if (word >= 0) attrs.set("word", word);
+  return attrs;
+}
+
+/// The gradients of x, scale and shift of `scale * (x - mean) / deviation + shift` over the last
+/// axes of x, of which `kept` stay; f32 (f64) inside, flagged.
+CudaCase normalisation(DType dtype, const Shape& shape, int kept) {
+  const DType wide = dtype == DType::F64 ? DType::F64 : DType::F32;
+  const Shape columns(shape.dims().subspan(static_cast<size_t>(kept)));
+  const int rank = shape.rank();
+  auto build = [&](Builder& b, std::span<const Value> p) {
+    auto widened = [&](Value value) { return value.dtype() == wide ? value : b.cast(value, wide); };
+    const double count = static_cast<double>(std::max<int64_t>(columns.elements(), 1));
+    const Value each = b.constant(Type(wide, {}), 1 / count);
+    const Value epsilon = b.constant(Type(wide, {}), 1e-3);
+    auto mean = [&](Value value, int64_t word) {
+      return b.make(OpKind::Mul,
+                    {b.make(OpKind::Sum, {value}, axes(kept, rank, true, word)), each});
+    };
+    const Value x = widened(p[0]), dy = widened(p[1]);
+    const Value shifted = b.make(OpKind::Sub, {x, mean(x, 0)});
+    const Value square = b.make(OpKind::Square, {shifted});
+    const Value root = b.make(OpKind::Rsqrt, {b.make(OpKind::Add, {mean(square, 1), epsilon})});
+    const Value norm = b.make(OpKind::Mul, {shifted, root}, {{"word", 2}});
+    const Value scaled = b.make(OpKind::Mul, {dy, widened(p[2])});
+    const Value along = b.make(OpKind::Mul, {norm, mean(b.make(OpKind::Mul, {scaled, norm}), 3)});
+    const Value rest = b.make(OpKind::Sub, {b.make(OpKind::Sub, {scaled, mean(scaled, 4)}), along});
+    const Value dx = b.make(OpKind::Mul, {rest, root});
+    const Value dscale =
+        b.make(OpKind::Sum, {b.make(OpKind::Mul, {dy, norm})}, axes(0, kept, false, 5));
+    const Value dshift = b.make(OpKind::Sum, {dy}, axes(0, kept, true, 6));
+    auto narrow = [&](Value value, int64_t word) {
+      if (dtype == wide) return value;
+      return b.make(OpKind::Cast, {value}, {{"word", word}}, {value.type().with(dtype)});
+    };
+    return std::vector<Value>{narrow(dx, 7), b.make(OpKind::Mul, {dscale, each}), narrow(dshift, 8),
+                              root};
+  };
+  return {fmt::format("normalisation {} of {}", ir::to_string(dtype), ir::to_string(shape)),
+          module_of({Type(dtype, shape), Type(dtype, shape), Type(dtype, columns)}, build)};
+}
+
+/// Softmax of the rows less a target, and its sums over the rows: a loss and a bias.
+CudaCase loss(DType dtype, const Shape& shape) {
+  const Type all(DType::F32, shape);
+  return {fmt::format("loss {} of {}", ir::to_string(dtype), ir::to_string(shape)),
+          module_of({Type(dtype, shape), Type(DType::I32, {shape[0], 1})},
+                    [&](Builder& b, std::span<const Value> p) {
+                      const Value x = dtype == DType::F32 ? p[0] : b.cast(p[0], DType::F32);
+                      const Value most = b.make(OpKind::Max, {x}, axes(1, 2, true));
+                      const Value shifted = b.make(OpKind::Sub, {x, most});
+                      const Value power = b.make(OpKind::Exp, {shifted});
+                      const Value sum = b.make(OpKind::Sum, {power}, axes(1, 2, true));
+                      const Value number = b.make(OpKind::Iota, {}, {{"axis", int64_t{1}}},
+                                                  {Type(DType::I32, shape)});
+                      const Value hit = b.cast(b.make(OpKind::Eq, {number, p[1]}), DType::F32);
+                      const Value d = b.make(OpKind::Sub, {b.make(OpKind::Div, {power, sum}), hit});
+                      const Value best = b.make(OpKind::Argmax, {x}, {{"axis", int64_t{1}}});
+                      return std::vector<Value>{d, b.make(OpKind::Sum, {d}, axes(0, 1, false)),
+                                                b.make(OpKind::Log, {sum}), best};
+                    })};
+}
+
+/// Reductions of numbers that have no rounding, in every order the same.
+CudaCase integers(DType dtype, const Shape& shape) {
+  return {fmt::format("integers {} of {}", ir::to_string(dtype), ir::to_string(shape)),
+          module_of(
+              {Type(dtype, shape), Type(dtype, shape)}, [&](Builder& b, std::span<const Value> p) {
+                const Value top = b.make(OpKind::Max, {p[0]}, axes(1, 2, true));
+                const Value lower = b.make(OpKind::Minimum, {top, p[1]});
+                const Value best = b.make(OpKind::Argmax, {lower}, {{"axis", int64_t{1}}});
+                return std::vector<Value>{b.make(OpKind::Max, {lower}, axes(0, 1, false)),
+                                          b.make(OpKind::Min, {lower}, axes(0, 1, true)),
+                                          b.make(OpKind::Sum, {lower}, axes(0, 1, false)), best};
+              })};
+}
+
+/// Three columns of what a row sum is taken from: no full result.
+CudaCase columns_alone(const Shape& shape) {
+  return {fmt::format("columns alone of {}", ir::to_string(shape)),
+          module_of({Type(DType::F32, shape)}, [&](Builder& b, std::span<const Value> p) {
+            const Value sum = b.make(OpKind::Sum, {p[0]}, axes(1, 2, true));
+            const Value rest = b.make(OpKind::Sub, {p[0], sum});
+            return std::vector<Value>{b.make(OpKind::Sum, {rest}, axes(0, 1, false)),
+                                      b.make(OpKind::Max, {rest}, axes(0, 1, false)),
+                                      b.make(OpKind::Min, {rest}, axes(0, 1, false))};
+          })};
+}
+
+}  // namespace
+
+std::vector<CudaCase> rows_columns_cases() {
+  std::vector<CudaCase> cases;
+  for (DType dtype : {DType::F32, DType::F16, DType::BF16, DType::F64})
+    for (const Shape& shape : {Shape{12, 24}, Shape{300, 96}, Shape{19, 1031}})
+      cases.push_back(normalisation(dtype, shape, 1));
+  // One row, one column, none of either; square; several axes; many rows.
+  for (const Shape& shape : {Shape{1, 40}, Shape{77, 1}, Shape{1, 1}, Shape{0, 8}, Shape{5, 0},
+                             Shape{6, 6}, Shape{70001, 3}})
+    cases.push_back(normalisation(DType::F32, shape, 1));
+  cases.push_back(normalisation(DType::F16, {3, 5, 2, 32}, 2));
+  cases.push_back(normalisation(DType::F32, {2, 1, 3, 7}, 3));
+  cases.push_back(normalisation(DType::BF16, {9, 4, 1, 5}, 1));
+  for (DType dtype : {DType::F32, DType::F16})
+    for (const Shape& shape : {Shape{128, 10}, Shape{33, 1000}})
+      cases.push_back(loss(dtype, shape));
+  for (DType dtype : {DType::U8, DType::I32, DType::I64}) {
+    cases.push_back(integers(dtype, {65, 33}));
+    cases.push_back(integers(dtype, {10, 640}));
+  }
+  // Accumulators that do not fit the registers.
+  cases.push_back(columns_alone({9, 8192}));
+  cases.push_back(columns_alone({7, 6001}));
+  cases.push_back(columns_alone({40, 64}));
+  return cases;
+}
+
+}  // namespace mezzo::test
