@@ -11,8 +11,6 @@
 
 namespace mezzo::codegen {
 
-namespace {}  // namespace
-
 ColumnText::ColumnText(RegionText& region, const ir::Op& kernel, std::vector<Reduction> reductions,
                        std::span<const int64_t> dims, int64_t slabs)
     : region_(region),

@@ -55,7 +55,7 @@ class RowsEmitter {
     const bool writes_elements = !full_.empty();
     begin_row(writes_elements && slices_ > 1);
     for (size_t pass = 0; pass < rows_.passes(); ++pass)
-      slices_ > 1 ? add_slices(pass) : reduce(pass);
+      slices_ > 1 ? add_slices(pass) : rows_.reduce_and_present(pass);
     if (writes_elements)
       rows_.for_each_element([&](const TextCoordinates& at) {
         std::vector<std::string> stores;
@@ -93,14 +93,6 @@ class RowsEmitter {
     }
     rows_.begin_row(2, kKeptElements);
     region_.eval_scalars();
-  }
-
-  void reduce(size_t pass) {
-    const std::vector<RowText::Seen> seen = rows_.reduce(pass);
-    for (size_t i = 0; i < seen.size(); ++i) {
-      const Reduction& reduction = rows_.pass(pass)[i];
-      rows_.present(reduction, seen[i].type, rows_.of_row(reduction, seen[i].text));
-    }
   }
 
   // --- several blocks a row

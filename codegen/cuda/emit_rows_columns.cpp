@@ -112,13 +112,7 @@ class RowsColumnsEmitter {
                                     type, at_once_)
                       : fmt::format("for ({} row = begin; row < end; ++row)", type));
     rows_.begin_row(4, kKeptElements - (in_registers_ ? bytes_ / 4 : 0));
-    for (size_t pass = 0; pass < rows_.passes(); ++pass) {
-      const std::vector<RowText::Seen> seen = rows_.reduce(pass);
-      for (size_t i = 0; i < seen.size(); ++i) {
-        const Reduction& reduction = rows_.pass(pass)[i];
-        rows_.present(reduction, seen[i].type, rows_.of_row(reduction, seen[i].text));
-      }
-    }
+    for (size_t pass = 0; pass < rows_.passes(); ++pass) rows_.reduce_and_present(pass);
     rows_.for_each_element([&](const TextCoordinates& at) {
       std::vector<std::string> after;
       rows_.store_elements(full_, at, after);

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -78,6 +79,17 @@ std::string version_text(int number) {
   return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
 }
 
+/// NVRTC opens its builtins by name, where the system's loader looks; those that lie beside it are
+/// found by that name once they are open. Where there are none NVRTC says so itself.
+void open_builtins(const Library& library) {
+  Dl_info found;
+  if (dladdr(reinterpret_cast<void*>(library.version), &found) == 0 || !found.dli_fname) return;
+  const std::filesystem::path folder = std::filesystem::path(found.dli_fname).parent_path();
+  if (folder.empty()) return;
+  const std::string name = "libnvrtc-builtins.so." + version_text(library.number);
+  dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 /// The first name that opens and is not above `limit`, if that is not 0; a name given by the
 /// variable is the only one tried.
 Opened open_library(int limit) {
@@ -101,7 +113,10 @@ Opened open_library(int limit) {
     int major = 0, minor = 0;
     if (missing.empty() && library.version(&major, &minor) == kSuccess) {
       library.number = major * 1000 + minor * 10;
-      if (limit == 0 || major <= limit) return {library, ""};
+      if (limit == 0 || major <= limit) {
+        open_builtins(library);
+        return {library, ""};
+      }
       if (newer.empty()) newer = fmt::format("{} is {}", name, version_text(library.number));
     } else {
       tried += missing.empty() ? " (gives no version)" : " (lacks " + missing + ")";

@@ -171,6 +171,14 @@ std::vector<RowText::Seen> RowText::reduce(size_t number) {
   return seen;
 }
 
+void RowText::reduce_and_present(size_t pass) {
+  const std::vector<Seen> seen = reduce(pass);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const Reduction& reduction = passes_[pass][i];
+    present(reduction, seen[i].type, of_row(reduction, seen[i].text));
+  }
+}
+
 /// Moves a full block into the total, behind the lanes of an iteration.
 void RowText::empty_block(const Reduction& reduction, const std::string& sum,
                           const std::string& total, std::vector<std::string>& after) const {

@@ -64,6 +64,8 @@ class RowText {
     std::string text, type;
   };
   std::vector<Seen> reduce(size_t pass);
+  /// Runs a pass where a row has no slices: its reductions have their values then.
+  void reduce_and_present(size_t pass);
   /// What all threads of the row have.
   std::string of_row(const Reduction& reduction, const std::string& mine) const;
   /// `all` is the reduction's value, of that type before it is converted.

@@ -228,26 +228,58 @@ TEST_CASE("NVRTC compiles while the fake driver has the name of a real one") {
   CHECK(codegen::compile_cuda("__global__ void k(float* x) { *x = 1; }", "sm_80").cubin.size() > 0);
 }
 
-/// The loader looks for a library in LD_LIBRARY_PATH first and gives up where a file of its name is
-/// no library.
+/// The file that NVRTC was loaded from.
+std::string nvrtc_file() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("/libnvrtc.so") != std::string::npos) return line.substr(line.find('/'));
+  return "";
+}
+
+/// A folder with links to NVRTC and, if wanted, to its builtins, and one where the loader looks
+/// first, whose builtins are no library.
+struct Installation {
+  explicit Installation(bool whole) {
+    const std::filesystem::path file = nvrtc_file();
+    if (file.empty()) return;
+    std::filesystem::create_symlink(file, here / "libnvrtc.so");
+    if (whole) std::filesystem::create_symlink(file.parent_path() / builtins, here / builtins);
+    std::ofstream(first / builtins) << "no library";
+  }
+  std::string builtins =
+      "libnvrtc-builtins.so." + runtime::cuda_version_text(codegen::nvrtc_version());
+  TempDir here, first;
+  std::string variables[2] = {"LD_LIBRARY_PATH=" + first.path().string(),
+                              "MEZZO_NVRTC_LIBRARY=" + (here / "libnvrtc.so").string()};
+};
+
+void compile_k7() {
+  codegen::compile_cuda("__global__ void k(float* x) { *x = 1; }", "sm_80", "k7");
+}
+
 TEST_CASE("the builtins of NVRTC cannot be opened") {
   std::string reason;
   if (!codegen::nvrtc_available(&reason)) return skip_case(reason);
-  const std::string version = runtime::cuda_version_text(codegen::nvrtc_version());
-  const std::string name = "libnvrtc-builtins.so." + version;
-  const TempDir folder;
-  std::ofstream(folder / name) << "no library";
+  const Installation part(false);
   if (!in_own_process("the builtins of NVRTC cannot be opened",
-                      {"LD_LIBRARY_PATH=" + folder.path().string()}))
+                      {part.variables[0], part.variables[1]}))
     return;
-  const std::string error = error_of<DeviceError>(
-      [] { codegen::compile_cuda("__global__ void k(float* x) { *x = 1; }", "sm_80", "k7"); });
+  const std::string error = error_of<DeviceError>(compile_k7);
   check_parts(error, {"k7 cannot be compiled for sm_80: NVRTC_ERROR_BUILTIN_OPERATION_FAILURE",
                       "nvrtc: error: failed to open libnvrtc-builtins"});
-  CHECK(error.ends_with("\nnote: " + name +
+  CHECK(error.ends_with("\nnote: " + part.builtins +
                         " is a part of NVRTC and must lie where libnvrtc.so does: install the "
                         "whole package (cuda-nvrtc " +
-                        version + ")"));
+                        runtime::cuda_version_text(codegen::nvrtc_version()) + ")"));
+}
+
+TEST_CASE("builtins that lie beside NVRTC are those that it finds") {
+  std::string reason;
+  if (!codegen::nvrtc_available(&reason)) return skip_case(reason);
+  const Installation whole(true);
+  if (in_own_process("builtins that lie beside NVRTC are those that it finds",
+                     {whole.variables[0], whole.variables[1]}))
+    compile_k7();
 }
 
 }  // namespace
