@@ -96,7 +96,21 @@ struct Table {
 #define POLE(Kind, operand, value, below) \
   rows[static_cast<size_t>(OpKind::Kind)].poles.push_back({operand, value, below});
 #include <mezzo/ir/ops.def>
+#define TYPES(Kind, types) rows[static_cast<size_t>(OpKind::Kind)].takes = TypeSet::types;
+#include <mezzo/ir/ops.def>
+    read_accuracy();
     for (const OpInfo& row : rows) by_name.emplace(row.name, row.kind);
+  }
+
+  void read_accuracy() {
+    constexpr double kUsualUlps = 2;
+    for (OpInfo& row : rows)
+      if (row.op_class == OpClass::Elementwise) {
+        row.takes = operand_types(row.types);
+        row.f32_ulps = row.has(Trait::Exact) || row.takes != TypeSet::Float ? 0 : kUsualUlps;
+      }
+#define ACCURACY(Kind, ulps) rows[static_cast<size_t>(OpKind::Kind)].f32_ulps = ulps;
+#include <mezzo/ir/ops.def>
   }
 
   void attribute(std::optional<OpKind> op, const char* name, AttrKind kind, std::string_view shown,
@@ -142,6 +156,43 @@ char letter(const char* letters, int index) {
 }
 
 }  // namespace
+
+TypeSet operand_types(TypeRule rule) {
+  switch (rule) {
+    case TypeRule::SameFloat:
+    case TypeRule::PredicateFloat:
+      return TypeSet::Float;
+    case TypeRule::SameNumber:
+    case TypeRule::PredicateNumber:
+      return TypeSet::Number;
+    case TypeRule::SameInteger:
+      return TypeSet::Integer;
+    case TypeRule::Logical:
+      return TypeSet::Bool;
+    default:
+      return TypeSet::Any;
+  }
+}
+
+bool contains(TypeSet set, DType type) {
+  switch (set) {
+    case TypeSet::Float:
+      return is_float(type);
+    case TypeSet::Number:
+      return type != DType::Bool;
+    case TypeSet::Integer:
+      return is_integer(type);
+    case TypeSet::F32:
+      return type == DType::F32;
+    case TypeSet::I64:
+      return type == DType::I64;
+    case TypeSet::Bool:
+      return type == DType::Bool;
+    case TypeSet::Any:
+      return true;
+  }
+  return false;
+}
 
 Precision OpInfo::precision_of(int index) const {
   return static_cast<Precision>(letter(precision, index));

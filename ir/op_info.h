@@ -36,6 +36,12 @@ enum class TypeRule : uint8_t {
   None,  // not elementwise: the shape rule decides
 };
 
+/// Element types that an op takes.
+enum class TypeSet : uint8_t { Float, Number, Integer, Any, F32, I64, Bool };
+bool contains(TypeSet set, DType type);
+/// What the operands of an elementwise row may be, the condition of a select apart.
+TypeSet operand_types(TypeRule rule);
+
 enum class Growth : uint8_t { Bounded, Linear, Quadratic, Exponential, Singular };
 
 enum class Trait : uint16_t {
@@ -110,6 +116,10 @@ struct OpInfo {
   const char* domain;  // letters
   std::vector<AttrInfo> attributes;
   std::vector<Pole> poles;
+  /// Of the first operand whose type is free, or of the result where there is no operand.
+  TypeSet takes = TypeSet::Any;
+  /// Bound of an elementwise f32 result in units in the last place; 0: exactly rounded.
+  double f32_ulps = 0;
 
   bool has(Trait trait) const { return (traits & static_cast<uint16_t>(trait)) != 0; }
   /// The class letter of operand `index`; the last letter repeats.

@@ -223,22 +223,7 @@ std::vector<Type> infer_elementwise(const InferContext& context) {
 
 }  // namespace
 
-bool may_enter(TypeRule rule, DType type) {
-  switch (rule) {
-    case TypeRule::SameFloat:
-    case TypeRule::PredicateFloat:
-      return is_float(type);
-    case TypeRule::SameNumber:
-    case TypeRule::PredicateNumber:
-      return type != DType::Bool;
-    case TypeRule::SameInteger:
-      return is_integer(type);
-    case TypeRule::Logical:
-      return type == DType::Bool;
-    default:
-      return true;
-  }
-}
+bool may_enter(TypeRule rule, DType type) { return contains(operand_types(rule), type); }
 
 std::vector<Type> infer_types(const InferContext& context) {
   check_attributes(context);

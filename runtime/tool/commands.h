@@ -35,7 +35,7 @@ struct OptArguments {
 int opt(const OptArguments& arguments);
 
 /// Prints the op table; with a policy, the element types that it gives each op.
-int ops(const std::string& policy);
+int ops(const std::string& policy, bool markdown);
 
 struct RunArguments {
   std::string file;

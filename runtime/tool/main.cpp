@@ -65,8 +65,13 @@ void add_opt(CLI::App& app, Action& action) {
 void add_ops(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("ops", "print the op table");
   auto policy = std::make_shared<std::string>();
-  command->add_option("--policy", *policy, "print the element types under this precision policy");
-  command->callback([policy, &action] { action = [policy] { return ops(*policy); }; });
+  auto markdown = std::make_shared<bool>(false);
+  CLI::Option* types = command->add_option("--policy", *policy,
+                                           "print the element types under this precision policy");
+  command->add_flag("--markdown", *markdown, "print the reference of the README")->excludes(types);
+  command->callback([policy, markdown, &action] {
+    action = [policy, markdown] { return ops(*policy, *markdown); };
+  });
 }
 
 void add_run(CLI::App& app, Action& action) {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mezzo ops`: the op table as text, read from the same rows as everything else.
+#include <mezzo/codegen/llvm/support.h>
 #include <mezzo/ir/op_info.h>
 #include <mezzo/passes/policy.h>
+#include <mezzo/runtime/machine_text.h>
 #include <mezzo/runtime/tool/commands.h>
 
 #include <fmt/format.h>
+
+#include <cctype>
 
 namespace mezzo::tool {
 
@@ -14,25 +18,28 @@ struct Row {
   const char* name;
   const char* group;
   const char* operands;
+  const char* results;
   const char* gradient;
   const char* precision;
   const char* growth;
   const char* traits;
+
+  const ir::OpInfo& info() const { return ir::op_info(*ir::parse_op(name)); }
 };
 
 constexpr Row kRows[] = {
 #define ELEMENTWISE(Kind, name, operands, types, gradient, precision, growth, traits, ...) \
-  {#name, "elementwise", operands, #gradient, precision, #growth, #traits},
+  {#name, "elementwise", operands, "y", #gradient, precision, #growth, #traits},
 #define STRUCTURAL(Kind, name, operands, results, shape, gradient, precision, growth, traits, ...) \
-  {#name, "structural", operands, #gradient, precision, #growth, #traits},
+  {#name, "structural", operands, results, #gradient, precision, #growth, #traits},
 #define COMPOSITE(Kind, name, operands, results, shape, gradient, precision, growth, traits, ...) \
-  {#name, "composite", operands, #gradient, precision, #growth, #traits},
+  {#name, "composite", operands, results, #gradient, precision, #growth, #traits},
 #include <mezzo/ir/ops.def>
 };
 
-std::string attribute_names(const char* op) {
+std::string attribute_names(const ir::OpInfo& op) {
   std::string out;
-  for (const ir::AttrInfo& info : ir::op_info(*ir::parse_op(op)).attributes) {
+  for (const ir::AttrInfo& info : op.attributes) {
     if (!out.empty()) out += ", ";
     out += info.name;
     if (!info.required) out += "?";
@@ -80,7 +87,7 @@ std::string table_under(const std::string& name) {
       fmt::format(kFormat, "op", "operands", "precision", "types under " + policy.name);
   for (const Row& row : kRows)
     out += fmt::format(kFormat, row.name, row.operands, row.precision,
-                       types_under(policy, ir::op_info(*ir::parse_op(row.name))));
+                       types_under(policy, row.info()));
   return out +
          "precision, one letter an operand: N narrow, W wide, F follow, K keep, I index or state\n"
          "widest operand: of those that are neither parameters nor constants; f16 with bf16 is "
@@ -88,26 +95,87 @@ std::string table_under(const std::string& name) {
          "f64 values, integers and bools keep their type under every policy\n";
 }
 
+const char* types_text(ir::TypeSet set) {
+  switch (set) {
+    case ir::TypeSet::Float:
+      return "float";
+    case ir::TypeSet::Number:
+      return "number";
+    case ir::TypeSet::Integer:
+      return "integer";
+    case ir::TypeSet::F32:
+      return "f32";
+    case ir::TypeSet::I64:
+      return "i64";
+    case ir::TypeSet::Bool:
+      return "bool";
+    case ir::TypeSet::Any:
+      break;
+  }
+  return "any";
+}
+
+/// How far an f32 result may be from the exact value: `exact` is rounded once or not at all.
+std::string bound_text(const ir::OpInfo& info) {
+  if (info.f32_ulps > 0) return fmt::format("{} ulp", info.f32_ulps);
+  if (info.kind == ir::OpKind::Matmul) return "blocked sum";
+  if (info.has(ir::Trait::Reduction) && !info.has(ir::Trait::Exact)) return "blocked sum";
+  if (info.has(ir::Trait::Exact) || !ir::contains(info.takes, ir::DType::F32)) return "exact";
+  return info.op_class == ir::OpClass::Elementwise ? "exact" : "of its parts";
+}
+
+const char* gradient_text(const Row& row) {
+  std::string_view gradient = row.gradient;
+  return gradient == "none" ? "0" : gradient == "parts" ? "of its parts" : row.gradient;
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
 std::string whole_table() {
-  constexpr auto kFormat = "{:<19}{:<12}{:<32}{:<19}{:<10}{:<12}{:<40}{}\n";
-  std::string out = fmt::format(kFormat, "op", "kind", "operands", "gradient", "precision",
-                                "growth", "traits", "attributes");
+  constexpr auto kFormat = "{:<20}{:<12}{:<32}{:<16}{:<9}{:<10}{:<12}{:<14}{:<20}{:<40}{}\n";
+  std::string out = fmt::format(kFormat, "op", "kind", "operands", "results", "types", "precision",
+                                "growth", "f32 bound", "gradient", "traits", "attributes");
   for (const Row& row : kRows) {
     const char* traits = std::string_view(row.traits) == "0" ? "" : row.traits;
-    out += fmt::format(kFormat, row.name, row.group, row.operands, row.gradient, row.precision,
-                       row.growth, traits, attribute_names(row.name));
+    out += fmt::format(kFormat, row.name, row.group, row.operands, row.results,
+                       types_text(row.info().takes), row.precision, lower(row.growth),
+                       bound_text(row.info()), gradient_text(row), traits,
+                       attribute_names(row.info()));
     while (out.ends_with(" \n")) out.erase(out.size() - 2, 1);
   }
-  return out +
-         "precision, one letter an operand: N narrow (16-bit), W wide (f32), F follow, K keep, "
-         "I index or state\n";
+  const ir::Target target = codegen::native_target();
+  out +=
+      "operands: `?` may be left out, `*` any number; attributes: `?` has a default\n"
+      "precision, one letter an operand: N narrow (16-bit), W wide (f32), F follow, K keep, "
+      "I index or state\n"
+      "f32 bound: in units in the last place; f64 within 4, f16 and bf16 within 1 of their own; "
+      "sums, means and products by the blocked sum\n";
+  return out + fmt::format("on this CPU f16 is {}, bf16 {}\n", runtime::f16_text(target),
+                           runtime::bf16_text(target));
+}
+
+/// The table as README.md has it.
+std::string markdown_table() {
+  std::string out =
+      "| op | operands | attributes | types | class | growth | gradient | f32 bound |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const Row& row : kRows)
+    out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} |\n", row.name, row.operands,
+                       attribute_names(row.info()), types_text(row.info().takes), row.precision,
+                       lower(row.growth), gradient_text(row), bound_text(row.info()));
+  return out;
 }
 
 }  // namespace
 
-int ops(const std::string& policy) {
+int ops(const std::string& policy, bool markdown) {
   debug_options("ops", {});
-  write_text("", policy.empty() ? whole_table() : table_under(policy));
+  write_text("", markdown         ? markdown_table()
+                 : policy.empty() ? whole_table()
+                                  : table_under(policy));
   return 0;
 }
 

@@ -79,7 +79,7 @@ InterpreterTensor reference(const ir::Op& op, const Tensors& operands, DType dty
 double elementwise_ulps(OpKind kind, DType dtype) {
   if (dtype == DType::F64) return 4;
   if (ir::is_16bit(dtype)) return 1;
-  return kind == OpKind::Exp ? 1 : kind == OpKind::Pow ? 4 : 2;
+  return ir::op_info(kind).f32_ulps;
 }
 
 /// For each element of a row the size of the terms of which its value is the difference, where that

@@ -272,6 +272,18 @@ TEST_CASE("kernels of every row of the op table are right for every type and sha
   if (everything() && !std::getenv("MEZZO_KERNEL_OP")) CHECK(all.threaded > 100);
 }
 
+TEST_CASE("the element types of the table are those that the shape rules take") {
+  for (const OpInfo& info : ir::all_ops()) {
+    if (!no_kernel(info.kind).empty()) continue;
+    for (DType dtype : ir::kAllDTypes) {
+      CAPTURE(std::string(info.name));
+      CAPTURE(std::string(ir::to_string(dtype)));
+      CHECK(ir::contains(info.takes, dtype) ==
+            !kernel_cases(info.kind, dtype, Extent::Small).empty());
+    }
+  }
+}
+
 TEST_CASE("cross entropy's gradient of a row of -inf is 0 whatever its cotangent, in kernels too") {
   const std::string text = R"(module @m {
   func @f(%x: tensor<3x2xf32>, %y: tensor<3xi32>, %g: tensor<3xf32>) -> tensor<3x2xf32> {

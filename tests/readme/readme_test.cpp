@@ -144,6 +144,17 @@ TEST_CASE("the stages of a step are printed as the readme quotes them") {
   CHECK(output == "");
 }
 
+TEST_CASE("the reference of the ops is the table that the tool prints") {
+  TempDir folder;
+  const std::string readme = file_text("README.md"), start = "\n| op | operands | attributes |";
+  const size_t from = readme.find(start);
+  REQUIRE(from != std::string::npos);
+  const size_t to = readme.find("\n\n", from + 1);
+  const std::string quoted = readme.substr(from + 1, to - from);
+  CHECK_MESSAGE(quoted == output_of("mezzo ops --markdown", folder),
+                "put the output of `mezzo ops --markdown` into README.md");
+}
+
 TEST_CASE("a line that is not printed is no quotation") {
   CHECK(stands_in("%1 = cast %x {reason = \"r\", ...} : a -> b",
                   "    %1 = cast %x {reason = \"r\", word = 1} : a -> b"));
