@@ -10,13 +10,17 @@ set(MEZZO_PUBLIC_HEADERS
   dsl/data.h
   dsl/device.h
   dsl/gradients.h
+  dsl/indexing.h
   dsl/initializers.h
   dsl/jit.h
+  dsl/linear_algebra.h
   dsl/losses.h
   dsl/metrics.h
   dsl/mezzo.h
+  dsl/movement.h
   dsl/nn.h
   dsl/operand.h
+  dsl/operands.h
   dsl/ops.h
   dsl/optim.h
   dsl/precision.h

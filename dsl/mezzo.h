@@ -4,10 +4,13 @@
 
 #include <mezzo/dsl/data.h>
 #include <mezzo/dsl/gradients.h>
+#include <mezzo/dsl/indexing.h>
 #include <mezzo/dsl/initializers.h>
 #include <mezzo/dsl/jit.h>
+#include <mezzo/dsl/linear_algebra.h>
 #include <mezzo/dsl/losses.h>
 #include <mezzo/dsl/metrics.h>
+#include <mezzo/dsl/movement.h>
 #include <mezzo/dsl/nn.h>
 #include <mezzo/dsl/ops.h>
 #include <mezzo/dsl/optim.h>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/ops.h>
 
+#include <mezzo/dsl/linear_algebra.h>
 #include <mezzo/dsl/located.h>
+#include <mezzo/dsl/movement.h>
 #include <mezzo/dsl/nn.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
@@ -134,6 +136,8 @@ Tensor log_softmax(Operand x, int64_t axis) { return along_axis(OpKind::LogSoftm
 
 Tensor matmul(Operand a, Operand b, MatmulOptions options) {
   Trace& trace = require(OpKind::Matmul, a.location());
+  if (a.is_tensor() && b.is_tensor() && std::min(a.rank(), b.rank()) == 1)
+    return detail::vector_product(a, b, options);
   std::vector<Value> values = detail::promote(trace, OpKind::Matmul, std::vector{a, b});
   Attrs attrs{{"transpose_a", options.transpose_a}, {"transpose_b", options.transpose_b}};
   return trace.tensor(
@@ -199,6 +203,17 @@ Tensor slice(Operand x, Dims starts, Dims ends, Dims steps) {
   };
   from_end(starts);
   from_end(ends);
+  // Backwards: the same elements forwards, of the tensor turned round.
+  Axes turned;
+  for (size_t i = 0; i < std::min({starts.size(), ends.size(), steps.size()}); ++i) {
+    if (steps[i] >= 0 || i >= static_cast<size_t>(x.rank())) continue;
+    const int64_t last = x.shape()[static_cast<int>(i)] - 1;
+    turned.push_back(static_cast<int64_t>(i));
+    starts[i] = last - starts[i];
+    ends[i] = last - std::max<int64_t>(ends[i], -1);
+    steps[i] = -steps[i];
+  }
+  if (!turned.empty()) x = {flip(x, turned), x.location()};
   return unary(OpKind::Slice, x,
                {{"starts", Attr(starts)}, {"ends", Attr(ends)}, {"steps", Attr(steps)}});
 }

@@ -81,7 +81,8 @@ Tensor log_softmax(Operand x, int64_t axis = -1);
 struct MatmulOptions {
   bool transpose_a = false, transpose_b = false;
 };
-/// Product of the last two axes; the axes before them broadcast.
+/// Product of the last two axes; the axes before them broadcast. A vector on the left is a row, one
+/// on the right a column, and the axis that it lacks is not in the result, as in NumPy.
 Tensor matmul(Operand a, Operand b, MatmulOptions options = {});
 
 struct CrossEntropyOptions {
@@ -98,7 +99,8 @@ Tensor reshape(Operand x, Dims shape);
 /// Axes in the order `perm`; reversed when left out.
 Tensor transpose(Operand x, Axes perm = {});
 /// One start and one end for each axis, negative ones counted from the end; steps are 1 when left
-/// out.
+/// out. A negative step goes backwards from the start to what stands behind the end; an end below
+/// -length lies before the first element.
 Tensor slice(Operand x, Dims starts, Dims ends, Dims steps = {});
 /// Zeros around the tensor and, with `interior`, between its elements.
 Tensor pad(Operand x, Dims low, Dims high, Dims interior = {});

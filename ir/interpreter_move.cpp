@@ -4,6 +4,8 @@
 #include <mezzo/ir/interpreter_ops.h>
 #include <mezzo/ir/scalar_eval.h>
 
+#include <algorithm>
+
 namespace mezzo::ir {
 
 namespace {
@@ -103,7 +105,13 @@ void eval_slice(OpRun& run) {
 
 void eval_pad(OpRun& run) {
   std::vector<int64_t> low = run.op.ints_attr("low"), interior = run.op.ints_attr("interior");
-  // Results start as zeros; the operand's elements are scattered among them.
+  // Results start as zeros, or as the value given; the operand's elements are scattered among them.
+  if (run.num_operands() > 1) {
+    InterpreterTensor& result = run.result();
+    std::ranges::fill(result.floats, run.operand(1).holds_floats() ? run.operand(1).floats[0] : 0);
+    std::ranges::fill(result.integers,
+                      run.operand(1).holds_floats() ? 0 : run.operand(1).integers[0]);
+  }
   Strides to = run.result().type.shape.strides(), strides{};
   int64_t first = 0;
   for (size_t axis = 0; axis < low.size(); ++axis) {

@@ -30,7 +30,8 @@ bool reduces_last_axes(const Op& op) {
 KernelSpace kernel_space(const Op& kernel) {
   const Op* reduction = nullptr;
   for (Op& op : *kernel.body()) {
-    if (op.kind() == OpKind::Matmul) return {op.result().shape(), 0};
+    if (op.kind() == OpKind::Matmul || op.kind() == OpKind::ScatterAdd)
+      return {op.result().shape(), 0};
     // Row reductions before column reductions.
     if (is_reduction(op.kind()) && (!reduction || reduces_last_axes(op))) reduction = &op;
     if (reduction && reduces_last_axes(*reduction)) break;

@@ -30,7 +30,8 @@ struct KernelSpace {
 };
 
 /// Elementwise and movement: the shape of the results; rows, columns and rows_columns: of the
-/// reduced values; matmul: of the product. An optimizer kernel has no single space.
+/// reduced values; matmul, scatter: of the product, of what is added to. An optimizer kernel has no
+/// single space.
 KernelSpace kernel_space(const Op& kernel);
 
 /// All ops of a kernel but its yield.

@@ -24,12 +24,29 @@ bool is_unit_reshape(const Op& op) {
   return from == to;
 }
 
+bool moves_stored(OpKind kind) {
+  switch (kind) {
+    case OpKind::Transpose:
+    case OpKind::Slice:
+    case OpKind::Flip:
+    case OpKind::Pad:
+    case OpKind::Concat:
+    case OpKind::Gather:
+    case OpKind::TakeAlongAxis:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_movement(OpKind kind) { return is_view(kind) || moves_stored(kind); }
+
 bool is_pointwise(const Op& op) {
   if (op.kind() == OpKind::Constant) return splat_value(op.result()).has_value();
   return is_elementwise(op.kind()) || is_unit_reshape(op) || op.kind() == OpKind::BroadcastTo ||
-         op.kind() == OpKind::Transpose || op.kind() == OpKind::Slice || op.kind() == OpKind::Pad ||
-         op.kind() == OpKind::Iota || op.kind() == OpKind::RandomUniform ||
-         op.kind() == OpKind::RandomNormal || op.kind() == OpKind::RngAdvance;
+         moves_stored(op.kind()) || op.kind() == OpKind::Iota ||
+         op.kind() == OpKind::RandomUniform || op.kind() == OpKind::RandomNormal ||
+         op.kind() == OpKind::RngAdvance;
 }
 
 namespace {
@@ -75,20 +92,20 @@ class Mapper {
   bool propagate() {
     for (auto it = ops_.rbegin(); it != ops_.rend(); ++it) {
       Op& op = **it;
-      if (op.kind() == OpKind::Matmul)
+      if (op.kind() == OpKind::Matmul || op.kind() == OpKind::ScatterAdd)
         continue;  // its operands are prologue, in spaces of their own
       const AxisMap* map = map_of(&op);
       if (!map) continue;  // prologue of a product
-      for (Value operand : op.operands())
-        if (!demand(operand, operand_map(op, operand, *map))) return false;
+      for (int i = 0; i < op.num_operands(); ++i)
+        if (!demand(op.operand(i), operand_map(op, i, *map))) return false;
     }
     return true;
   }
 
  private:
-  static AxisMap operand_map(const Op& op, Value operand, const AxisMap& map) {
+  static AxisMap operand_map(const Op& op, int number, const AxisMap& map) {
     AxisMap out = empty_map();
-    const Shape &from = op.result().shape(), &to = operand.shape();
+    const Shape &from = op.result().shape(), &to = op.operand(number).shape();
     if (is_reduction(op.kind())) {
       std::vector<int64_t> axes = reduced_axes(op);
       bool keepdims = op.bool_attr("keepdims");
@@ -120,8 +137,19 @@ class Mapper {
           out[static_cast<size_t>(perm[static_cast<size_t>(i)])] = map[static_cast<size_t>(i)];
         return out;
       }
+      case OpKind::Gather:
+      case OpKind::TakeAlongAxis:
+        if (number == 1) {
+          const int first = op.kind() == OpKind::Gather ? static_cast<int>(op.int_attr("axis")) : 0;
+          for (int i = 0; i < to.rank(); ++i)
+            if (to[i] != 1) out[static_cast<size_t>(i)] = map[static_cast<size_t>(first + i)];
+          return out;
+        }
+        [[fallthrough]];
       case OpKind::Slice:
+      case OpKind::Flip:
       case OpKind::Pad:
+      case OpKind::Concat:
         // Offsets are not part of the map: a value behind them is another one than the same value
         // read directly.
         for (int i = 0; i < to.rank(); ++i)
@@ -145,25 +173,25 @@ bool all_pointwise(const KernelOps& ops) {
   return std::all_of(ops.begin(), ops.end(), [](const Op* op) { return is_pointwise(*op); });
 }
 
-/// Views with an index map of their own may only stand on values from outside.
+/// What has an index map of its own may only stand on values from outside: behind it only views and
+/// casts, so that what is loaded through the map is read, not computed anew. Indices, and the value
+/// of a padding, are not moved. What only some indices read is not where flags are raised.
 bool maps_stand_outside(const KernelOps& ops) {
   std::unordered_set<const Op*> inside(ops.begin(), ops.end());
-  for (const Op* op : ops) {
-    bool view =
-        op->kind() == OpKind::Transpose || op->kind() == OpKind::Slice || op->kind() == OpKind::Pad;
-    if (!view) continue;
-    // A padded value is gathered from memory, element by element.
-    if (op->kind() == OpKind::Pad && !op->operand(0).is_parameter() &&
-        inside.contains(op->operand(0).op()))
-      return false;
-    // Behind the view only other views and casts, so that what is loaded through the map is read,
-    // not computed anew.
-    for (Value value = op->operand(0); !value.is_parameter() && inside.contains(value.op());
-         value = value.op()->operand(0)) {
+  auto stands_outside = [&](Value value, bool by_index) {
+    for (; !value.is_parameter() && inside.contains(value.op()); value = value.op()->operand(0)) {
       OpKind kind = value.op()->kind();
-      if (kind == OpKind::Constant || kind == OpKind::Iota) break;
+      if (kind == OpKind::Constant || kind == OpKind::Iota) return true;
       if (!is_view(kind) && kind != OpKind::Cast) return false;
+      if (by_index && value.op()->attrs().has("word")) return false;
     }
+    return true;
+  };
+  for (const Op* op : ops) {
+    if (!moves_stored(op->kind())) continue;
+    const int moved = op->kind() == OpKind::Concat ? op->num_operands() : 1;
+    for (int i = 0; i < moved; ++i)
+      if (!stands_outside(op->operand(i), op->info().has(Trait::Checks))) return false;
   }
   return true;
 }
@@ -177,10 +205,9 @@ std::optional<Classified> classify_elementwise(const KernelOps& ops,
     if (!(value.shape() == space) || !mapper.demand(value, identity_map(space)))
       return std::nullopt;
   if (!mapper.propagate()) return std::nullopt;
-  bool only_views = std::all_of(ops.begin(), ops.end(), [](const Op* op) {
-    return is_view(op->kind()) || op->kind() == OpKind::Pad;
-  });
-  return Classified{only_views ? Family::Movement : Family::Elementwise, space, 0};
+  bool only_moves =
+      std::all_of(ops.begin(), ops.end(), [](const Op* op) { return is_movement(op->kind()); });
+  return Classified{only_moves ? Family::Movement : Family::Elementwise, space, 0};
 }
 
 /// The map of an output of a rows kernel with `k` reduced axes, or nullopt when it has neither
@@ -306,20 +333,25 @@ bool prologue_fits(const KernelOps& prologue) {
     if (!is_pointwise(*op) || op->info().growth == Growth::Exponential ||
         op->info().has(Trait::Random))
       return false;
-    if (op->kind() == OpKind::Pad) return false;
+    // What an operand of a product is packed through are views that keep an axis' direction.
+    if (moves_stored(op->kind()) && (!is_view(op->kind()) || op->kind() == OpKind::Flip))
+      return false;
   }
   return maps_stand_outside(prologue);
 }
 
-std::optional<Classified> classify_matmul(const KernelOps& ops, std::span<const Value> outputs) {
-  Op* product = nullptr;
+/// A product or a scatter with what stands before and behind it: nothing of what stands before is
+/// read elsewhere, everything behind it runs along the axes of its result.
+std::optional<Classified> classify_around(OpKind kind, Family family, const KernelOps& ops,
+                                          std::span<const Value> outputs) {
+  Op* anchor = nullptr;
   for (Op* op : ops)
-    if (op->kind() == OpKind::Matmul) {
-      if (product) return std::nullopt;
-      product = op;
+    if (op->kind() == kind) {
+      if (anchor) return std::nullopt;
+      anchor = op;
     }
   std::unordered_set<const Op*> inside(ops.begin(), ops.end()), before;
-  std::vector<const Op*> work{product};
+  std::vector<const Op*> work{anchor};
   while (!work.empty()) {
     const Op* op = work.back();
     work.pop_back();
@@ -329,14 +361,17 @@ std::optional<Classified> classify_matmul(const KernelOps& ops, std::span<const 
   }
   KernelOps prologue, epilogue;
   for (Op* op : ops)
-    if (op != product) (before.contains(op) ? prologue : epilogue).push_back(op);
-  if (!prologue_fits(prologue) || !all_pointwise(epilogue)) return std::nullopt;
+    if (op != anchor) (before.contains(op) ? prologue : epilogue).push_back(op);
+  const bool fits = kind == OpKind::Matmul
+                        ? prologue_fits(prologue)
+                        : all_pointwise(prologue) && maps_stand_outside(prologue);
+  if (!fits || !all_pointwise(epilogue)) return std::nullopt;
   for (Op* op : prologue)
     for (Op* user : op->result().users())
-      if (user != product && inside.contains(user) && !before.contains(user)) return std::nullopt;
-  Shape space = product->result().shape();
+      if (user != anchor && inside.contains(user) && !before.contains(user)) return std::nullopt;
+  Shape space = anchor->result().shape();
   KernelOps tail = epilogue;
-  tail.insert(tail.begin(), product);
+  tail.insert(tail.begin(), anchor);
   Mapper mapper(tail);
   if (outputs.empty() || !maps_stand_outside(tail)) return std::nullopt;
   for (Value value : outputs) {
@@ -345,21 +380,23 @@ std::optional<Classified> classify_matmul(const KernelOps& ops, std::span<const 
       return std::nullopt;
   }
   if (!mapper.propagate()) return std::nullopt;
-  const AxisMap* map = mapper.map_of(product);
+  const AxisMap* map = mapper.map_of(anchor);
   if (!map || *map != identity_map(space)) return std::nullopt;
-  return Classified{Family::Matmul, space, 0};
+  return Classified{family, space, 0};
 }
 
 }  // namespace
 
 std::optional<Classified> classify(const KernelOps& ops, std::span<const Value> outputs) {
-  bool product = false, reduction = false;
+  bool product = false, reduction = false, scatter = false;
   for (const Op* op : ops) {
     product |= op->kind() == OpKind::Matmul;
     reduction |= is_reduction(op->kind());
+    scatter |= op->kind() == OpKind::ScatterAdd;
   }
-  if (product && reduction) return std::nullopt;
-  if (product) return classify_matmul(ops, outputs);
+  if (product + reduction + scatter > 1) return std::nullopt;
+  if (product) return classify_around(OpKind::Matmul, Family::Matmul, ops, outputs);
+  if (scatter) return classify_around(OpKind::ScatterAdd, Family::Scatter, ops, outputs);
   if (!maps_stand_outside(ops)) return std::nullopt;
   return reduction ? classify_reductions(ops, outputs) : classify_elementwise(ops, outputs);
 }

@@ -37,6 +37,13 @@ std::optional<Classified> classify_kernel(const Op& kernel);
 /// without a real reshape, pad, a splat, iota, random numbers.
 bool is_pointwise(const Op& op);
 
+/// Copies elements of its operands through an index map: views, pad, concat, gather,
+/// take_along_axis.
+bool is_movement(OpKind kind);
+
+/// Has an index map of its own and reads nothing but what is stored, seen through views and casts.
+bool moves_stored(OpKind kind);
+
 /// A reshape that only adds or removes axes of length 1.
 bool is_unit_reshape(const Op& op);
 

@@ -58,6 +58,7 @@ enum class Trait : uint16_t {
   Terminator = 1 << 10,
   Optimizer = 1 << 11,
   Partial = 1 << 12,
+  Checks = 1 << 13,
 };
 
 enum class Precision : char { Narrow = 'N', Wide = 'W', Follow = 'F', Keep = 'K', Index = 'I' };

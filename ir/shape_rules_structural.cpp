@@ -143,6 +143,7 @@ std::vector<Type> infer_slice(const InferContext& context) {
 
 std::vector<Type> infer_pad(const InferContext& context) {
   const Type& type = context.operands[0];
+  if (context.operands.size() > 1) expect_type(context, 1, type.with(Shape()));
   std::vector<int64_t> low = context.ints("low"), high = context.ints("high"),
                        interior = context.ints("interior");
   check_length(context, "low", low.size(), type.rank());

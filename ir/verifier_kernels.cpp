@@ -47,8 +47,10 @@ bool fits_family(const Op& op, Family family) {
              op.kind() == OpKind::Min;
     case Family::Matmul:
       return is_pointwise(op) || op.kind() == OpKind::Matmul;
+    case Family::Scatter:
+      return is_pointwise(op) || op.kind() == OpKind::ScatterAdd;
     case Family::Movement:
-      return is_view(op.kind()) || op.kind() == OpKind::Pad;
+      return is_movement(op.kind());
   }
   return false;
 }
@@ -176,16 +178,19 @@ void check_maps(VerifierContext& context, const Op& kernel, Family family) {
 }
 
 void check_family(VerifierContext& context, const Op& kernel, Family family) {
-  int products = 0;
+  int products = 0, scatters = 0;
   for (const Op& op : *kernel.body()) {
     if (std::string why = unfit_everywhere(op); !why.empty())
       context.report(op, why);
     else if (!fits_family(op, family))
       context.report(op, std::string("may not stand in a kernel of family ") + to_string(family));
     products += op.kind() == OpKind::Matmul;
+    scatters += op.kind() == OpKind::ScatterAdd;
   }
   if (family == Family::Matmul && products != 1)
     context.report(kernel, "has " + counted(products, "product") + ", not 1");
+  if (family == Family::Scatter && scatters != 1)
+    context.report(kernel, "has " + counted(scatters, "scatter") + ", not 1");
   if (family == Family::Rows || family == Family::Columns)
     check_reductions(context, kernel, family);
   if (family == Family::RowsColumns) check_rows_columns(context, kernel);

@@ -20,7 +20,9 @@
 //           and bf16 give f32; without such an operand f32. A cotangent in f32 counts in the type of its value
 //           (`grad_of`) when that has 16 bits. A constant that leaves the type (becomes 0, infinite or 1) makes
 //           the op f32 and is a finding.
-//   keep    the first operand's type; a cast keeps its own
+//   keep    the first operand's type, or that of a follow op where there are several float operands (concat,
+//           scatter_add, pad with a value); a cast keeps its own. What is read by index from a trained parameter is
+//           cast to the compute type unless every reader is wide; sums of a scatter_add are f32 where every reader is
 //   index   untouched
 // clang-format on
 //
@@ -32,6 +34,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/pass.h>
 #include <mezzo/passes/policy.h>
+#include <mezzo/passes/rewrite.h>
 
 #include <algorithm>
 #include <cmath>
@@ -74,7 +77,7 @@ std::string loss_of_literal(double value, DType dtype) {
 class Caster {
  public:
   Caster(Function& function, const PrecisionPolicy& policy, PassContext& context)
-      : function_(function), policy_(policy), context_(context) {}
+      : function_(function), references_(function), policy_(policy), context_(context) {}
 
   void run() {
     for (Value value : function_.results()) traced_.push_back(value.type());
@@ -185,8 +188,7 @@ class Caster {
       case Precision::Follow:
         return rewrite_follow(op);
       case Precision::Keep:
-        if (op.kind() != OpKind::Cast) set_results(op, op.operand(0).dtype());
-        return;
+        return rewrite_keep(op);
       case Precision::Index:
         return;
     }
@@ -208,11 +210,48 @@ class Caster {
     set_results(op, straight ? DType::F32 : policy.compute);
   }
 
+  void rewrite_keep(Op& op) {
+    const auto floats =
+        std::ranges::count_if(op.operands(), [](Value value) { return is_float(value.dtype()); });
+    if (op.kind() == OpKind::Cast) return;
+    if (floats < 2) {
+      set_results(op, op.operand(0).dtype());
+      return cast_read_parameter(op);
+    }
+    rewrite_follow(op);
+    const bool sums = op.kind() == OpKind::ScatterAdd || op.kind() == OpKind::AddAlongAxis;
+    if (!sums || !is_16bit(op.result().dtype()) || !wide_only_.contains(op.result().def())) return;
+    set_operand(op, 0, DType::F32, std::string(op.info().name) + " adds in f32");
+    set_results(op, DType::F32);
+  }
+
+  /// What an index reads of a trained parameter is an activation.
+  void cast_read_parameter(Op& op) {
+    const bool reads = op.kind() == OpKind::Gather || op.kind() == OpKind::TakeAlongAxis;
+    if (!reads || !is_from_parameter(op.operand(0))) return;
+    const PrecisionPolicy policy = policy_of(op);
+    const Value read = op.result();
+    if (read.dtype() == policy.compute || !is_float(read.dtype()) ||
+        wide_only_.contains(read.def()))
+      return;
+    const std::vector<Op*> readers = read.users();
+    const Value now = in_type(read, policy.compute, *op.next(),
+                              "what is read of a parameter is an activation under " + policy.name);
+    references_.replace(read, now);
+    for (Op* reader : readers)
+      for (int i = 0; i < reader->num_operands(); ++i)
+        if (reader->operand(i) == read) reader->set_operand(i, now);
+  }
+
+  static bool is_followed(const Op& op, int index) {
+    const Precision precision = op.info().precision_of(index);
+    return precision == Precision::Follow || precision == Precision::Keep;
+  }
+
   void rewrite_follow(Op& op) {
     std::optional<DType> dtype;
     for (int i = 0; i < op.num_operands(); ++i) {
-      if (op.info().precision_of(i) != Precision::Follow || !is_float(op.operand(i).dtype()))
-        continue;
+      if (!is_followed(op, i) || !is_float(op.operand(i).dtype())) continue;
       Value value = as_followed(op.operand(i), op);
       op.set_operand(i, value);
       if (is_constant(value) || is_from_parameter(value)) continue;
@@ -231,7 +270,7 @@ class Caster {
             break;
           }
     for (int i = 0; i < op.num_operands(); ++i)
-      if (op.info().precision_of(i) == Precision::Follow)
+      if (is_followed(op, i))
         set_operand(op, i, type, std::string(op.info().name) + " follows its widest operand");
     set_results(op, type);
   }
@@ -264,6 +303,7 @@ class Caster {
   }
 
   Function& function_;
+  References references_;
   const PrecisionPolicy& policy_;
   PassContext& context_;
   std::vector<Type> traced_;

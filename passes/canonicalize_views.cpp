@@ -4,6 +4,7 @@
 #include <mezzo/passes/canonicalize_rules.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace mezzo::passes {
 
@@ -30,8 +31,8 @@ bool swaps_last_two(const Ints& perm) {
   return is_identity(swapped);
 }
 
-/// A reshape, broadcast or slice that changes no axis, a transposition that moves none, a padding
-/// of nothing.
+/// A reshape, broadcast or slice that changes no axis, a transposition or reversal that moves none,
+/// a padding of nothing, a concatenation of one.
 bool view_of_nothing(Op& op, Rewriter& rewriter) {
   bool same = false;
   switch (op.kind()) {
@@ -44,6 +45,14 @@ bool view_of_nothing(Op& op, Rewriter& rewriter) {
     case OpKind::Transpose:
       same = is_identity(op.ints_attr("perm"));
       break;
+    case OpKind::Concat:
+      same = op.num_operands() == 1;
+      break;
+    case OpKind::Flip:
+      same = std::ranges::all_of(op.ints_attr("axes"), [&](int64_t axis) {
+        return op.result().shape()[static_cast<int>(axis)] <= 1;
+      });
+      break;
     default:
       break;
   }
@@ -52,7 +61,7 @@ bool view_of_nothing(Op& op, Rewriter& rewriter) {
   return true;
 }
 
-/// Two reshapes, broadcasts, transpositions or slices in a row are one.
+/// Two reshapes, broadcasts, transpositions, reversals or slices in a row are one.
 bool view_of_view(Op& op, Rewriter& rewriter) {
   if (!ir::is_view(op.kind()) || !op.operand(0).is(op.kind())) return false;
   Op& inner = *op.operand(0).op();
@@ -69,6 +78,12 @@ bool view_of_view(Op& op, Rewriter& rewriter) {
       Ints outer = op.ints_attr("perm"), first = inner.ints_attr("perm"), perm;
       for (int64_t axis : outer) perm.push_back(first[static_cast<size_t>(axis)]);
       rewriter.replace(op, builder.transpose(source, perm));
+      return true;
+    }
+    case OpKind::Flip: {
+      Ints axes, outer = op.ints_attr("axes"), first = inner.ints_attr("axes");
+      std::ranges::set_symmetric_difference(outer, first, std::back_inserter(axes));
+      rewriter.replace(op, builder.make(OpKind::Flip, {source}, {{"axes", Attr(axes)}}));
       return true;
     }
     case OpKind::Slice: {

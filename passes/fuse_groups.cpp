@@ -63,6 +63,7 @@ FuseGraph::Role FuseGraph::role_of(const Op& op) const {
     case OpKind::BroadcastTo:
     case OpKind::Transpose:
     case OpKind::Slice:
+    case OpKind::Flip:
       return Role::Inlined;
     case OpKind::Cast: {
       // A widening cast moves fewer bytes when its readers do it; so does a cast of what no kernel
@@ -82,7 +83,7 @@ FuseGraph::Role FuseGraph::role_of(const Op& op) const {
   }
 }
 
-/// An inlined op that something in the body or a pad reads must be stored, and one that an effect
+/// An inlined op that something in the body reads must be stored, and one that an effect
 /// judges must run before it: it becomes a group of its own. Reshapes stay in the body instead,
 /// where they cost nothing.
 void FuseGraph::materialize_inlined() {
@@ -96,7 +97,7 @@ void FuseGraph::materialize_inlined() {
     int first = std::numeric_limits<int>::max();
     for (Op* user : node.op->result().users()) {
       const auto reader = static_cast<size_t>(node_of(user));
-      stored |= user->kind() == OpKind::Pad || nodes_[reader].role == Role::Body;
+      stored |= nodes_[reader].role == Role::Body;
       first = std::min(first, runs[reader]);
     }
     const bool late = first > node.before && first < std::numeric_limits<int>::max();

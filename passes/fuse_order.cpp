@@ -30,7 +30,7 @@ void FuseGraph::find_windows() {
       continue;
     }
     const Attr* word = node.op->attrs().find("word");
-    const bool index = node.op->kind() == OpKind::CheckIndex;
+    const bool index = node.op->info().has(Trait::Checks);
     if (!word && !index) continue;
     auto judged = [&](int effect) {
       const auto i = static_cast<size_t>(effect);

@@ -45,20 +45,6 @@ void grad_slice(GradContext& c) {
                       {{"low", Attr(starts)}, {"high", Attr(high)}, {"interior", Attr(interior)}}));
 }
 
-void grad_pad(GradContext& c) {
-  std::vector<int64_t> starts = c.op().ints_attr("low"), interior = c.op().ints_attr("interior");
-  std::vector<int64_t> ends, steps;
-  for (int i = 0; i < c.operand(0).shape().rank(); ++i) {
-    size_t axis = static_cast<size_t>(i);
-    int64_t length = c.operand(0).shape()[i];
-    steps.push_back(interior[axis] + 1);
-    ends.push_back(starts[axis] + (length == 0 ? 0 : (length - 1) * steps[axis] + 1));
-  }
-  c.accumulate(
-      0, c.builder.make(OpKind::Slice, {c.cotangent()},
-                        {{"starts", Attr(starts)}, {"ends", Attr(ends)}, {"steps", Attr(steps)}}));
-}
-
 // --- reductions
 
 namespace {

@@ -231,6 +231,27 @@ Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target
   return plan;
 }
 
+/// Rows are cut into tasks as elements are; what is added to a row is not known ahead. On a CUDA
+/// device a thread takes an element, so that threads side by side read updates side by side.
+Plan plan_scatter(const Op& kernel, const Shape& space, const Target& target) {
+  Plan plan;
+  if (target.kind == Target::Kind::Cuda) {
+    plan.threads = plan.grain = kCudaThreads;
+    plan.vector = 1;
+    plan.tasks = ceil_div(space.elements(), plan.grain);
+    return plan;
+  }
+  int64_t rows = 1;
+  for (Op& op : *kernel.body())
+    if (op.kind() == OpKind::ScatterAdd)
+      rows = product(space.dims().first(static_cast<size_t>(op.int_attr("axis")) + 1));
+  plan.vector = target.lanes(widest_bytes(kernel));
+  const int64_t elements = space.elements() / std::max<int64_t>(rows, 1);
+  plan.grain = std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(elements, 1));
+  plan.tasks = ceil_div(rows, plan.grain);
+  return plan;
+}
+
 /// Elements of B cost more than a load where a cast or an op stands before the product.
 Plan plan_product(const Op& kernel, const Target& target) {
   bool costly_b = false, evaluated = false;
@@ -258,6 +279,8 @@ Plan plan_kernel(const Op& kernel, const Target& target) {
       return plan_rows_columns(kernel, *kind, target);
     case Family::Matmul:
       return plan_product(kernel, target);
+    case Family::Scatter:
+      return plan_scatter(kernel, kind->space, target);
     case Family::Elementwise:
     case Family::Movement:
     case Family::Optimizer:

@@ -42,7 +42,7 @@ bool may_widen(const Op& op) {
   if (op.kind() == OpKind::Cast) return !op.bool_attr("user");
   if (op.kind() == OpKind::Constant) return false;
   return op.kind() == OpKind::Matmul || is_elementwise(op.kind()) || is_view(op.kind()) ||
-         op.info().has(Trait::Reduction);
+         op.info().has(Trait::Reduction) || op.kind() == OpKind::ScatterAdd;
 }
 
 /// A matmul reads it, directly or through views.

@@ -20,6 +20,7 @@ CudaSource emit_cuda_optimizer(const ir::Op& kernel, const ir::Plan& plan, const
 CudaSource emit_cuda_rows(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
 CudaSource emit_cuda_rows_columns(const ir::Op& kernel, const ir::Plan& plan,
                                   const std::string& name);
+CudaSource emit_cuda_scatter(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
 
 /// Elementwise and movement kernels that transpose operands, in tiles; nothing where no operand is
 /// transposed, or tiles would not help.

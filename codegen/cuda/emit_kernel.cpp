@@ -18,6 +18,7 @@ extern const std::string_view kPreludeTypes;
 extern const std::string_view kPreludeMemory;
 extern const std::string_view kPreludeReduce;
 extern const std::string_view kPreludeMatrix;
+extern const std::string_view kPreludeScatter;
 
 using ir::Family;
 
@@ -61,6 +62,8 @@ CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
       return emit_cuda_rows_columns(copy, plan, name);
     case Family::Optimizer:
       return emit_cuda_optimizer(copy, plan, name);
+    case Family::Scatter:
+      return emit_cuda_scatter(copy, plan, name);
     case Family::Elementwise:
     case Family::Movement:
       break;
@@ -79,6 +82,7 @@ std::string cuda_program(std::span<const CudaSource> kernels) {
       .append("\n")
       .append(kPreludeReduce);
   if (std::ranges::any_of(kernels, &CudaSource::matrix)) text.append("\n").append(kPreludeMatrix);
+  if (std::ranges::any_of(kernels, &CudaSource::scatter)) text.append("\n").append(kPreludeScatter);
   // Device functions are the same wherever they are needed; each kernel has them in a namespace of
   // its own.
   for (const CudaSource& kernel : kernels)

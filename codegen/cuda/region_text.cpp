@@ -285,6 +285,23 @@ TextCoordinates RegionText::operand_coordinates(const ir::Op& op, int number,
       }
       return out;
     }
+    case OpKind::Flip: {
+      out = at;
+      for (int64_t flipped : op.ints_attr("axes")) {
+        TextIndex& axis = out[static_cast<size_t>(flipped)];
+        const int64_t last = to[static_cast<int>(flipped)] - 1 - axis.offset;
+        axis.stride = -axis.stride;
+        axis.offset = 0;
+        if (axis.base.empty()) {
+          axis.offset = last;
+          continue;
+        }
+        use(axis.base);
+        axis.multiple = std::gcd(axis.multiple, last);
+        axis.base = named(axis.level, index_literal(last) + " - " + axis.base, 0).base;
+      }
+      return out;
+    }
     default:  // aligned at the last axis
       for (int i = 0; i < to.rank(); ++i)
         if (to[i] != 1)
@@ -355,6 +372,11 @@ RegionText::Text RegionText::eval_op(const ir::Op& op, const TextCoordinates& at
     }
     case OpKind::Pad:
       return pad(op, at);
+    case OpKind::Concat:
+      return concat(op, at);
+    case OpKind::Gather:
+    case OpKind::TakeAlongAxis:
+      return gather(op, at);
     case OpKind::RandomUniform:
     case OpKind::RandomNormal:
       return random(op, at);
@@ -362,6 +384,7 @@ RegionText::Text RegionText::eval_op(const ir::Op& op, const TextCoordinates& at
     case OpKind::BroadcastTo:
     case OpKind::Transpose:
     case OpKind::Slice:
+    case OpKind::Flip:
       return eval(op.operand(0), operand_coordinates(op, 0, at));
     case OpKind::RngAdvance: {  // [seed, step] -> [seed, step + 1]
       const Text value = eval(op.operand(0), at);
@@ -417,14 +440,17 @@ RegionText::Text RegionText::load(ir::Value parameter, const TextCoordinates& at
 }
 
 RegionText::Text RegionText::load_vector(ir::Value parameter, const TextIndex& index) {
-  const std::string array = unique(named_after("x_", parameter));
   TextIndex first = index;
   first.stride = 0;
-  SourceWriter& out = writer(index.level);
+  return load_lanes(fmt::format("{} + {}", named_after("p_", parameter), index_text(first)),
+                    parameter.dtype(), index.level);
+}
+
+RegionText::Text RegionText::load_lanes(const std::string& address, DType dtype, Level level) {
+  const std::string array = unique("x" + current_.substr(1));
+  SourceWriter& out = writer(level);
   use(tail_);
-  const std::string address =
-      fmt::format("{} + {}", named_after("p_", parameter), index_text(first));
-  out.line(fmt::format("{} {}[{}];", compute_type_name(parameter.dtype()), array, lanes_));
+  out.line(fmt::format("{} {}[{}];", compute_type_name(dtype), array, lanes_));
   if (tail_.empty())
     out.line(fmt::format("load_vector<{}>({}, {});", lanes_, array, address));
   else

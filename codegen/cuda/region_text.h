@@ -10,6 +10,7 @@
 #include <mezzo/ir/graph.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -105,6 +106,8 @@ class RegionText {
     return index_text(linear(shape, at));
   }
   std::string pointer(ir::Value parameter) const { return named_after("p_", parameter); }
+  /// Whether an index is one of [0, size); where it is none the range flag is set.
+  Text inside(const Text& index, int64_t size);
   /// Every one-element value of the region, once a thread.
   void eval_scalars();
   /// All coordinates 0.
@@ -171,8 +174,14 @@ class RegionText {
   Text eval_op(const ir::Op& op, const TextCoordinates& at);
   Text load(ir::Value parameter, const TextCoordinates& at);
   Text load_vector(ir::Value parameter, const TextIndex& index);
+  /// The elements of a vector at `address`.
+  Text load_lanes(const std::string& address, ir::DType dtype, Level level);
   Text load_kept(ir::Value parameter);
   Text pad(const ir::Op& op, const TextCoordinates& at);
+  Text concat(const ir::Op& op, const TextCoordinates& at);
+  Text gather(const ir::Op& op, const TextCoordinates& at);
+  /// Pointer and row-major index of what only views stand before.
+  std::optional<std::pair<std::string, TextIndex>> stored_at(ir::Value value, TextCoordinates at);
   Text random(const ir::Op& op, const TextCoordinates& at);
   Text random_groups(const ir::Op& op, Level level, const std::string& element,
                      const std::string& state, bool tail);

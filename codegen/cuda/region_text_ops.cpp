@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of region values as CUDA text: conversions, rounding, integers, padding, random
-// numbers, and the frame of the finished kernel.
+// Arithmetic of region values as CUDA text: conversions, rounding, integers, random numbers, and
+// the frame of the finished kernel.
 #include <mezzo/codegen/cuda/region_text.h>
 #include <mezzo/codegen/cuda/text_emitter.h>
 #include <mezzo/ir/error.h>
@@ -194,49 +194,6 @@ RegionText::Text RegionText::compute_integer(const ir::Op& op, const std::vector
     default:
       throw InternalError(std::string("'") + op.info().name + "' has no integer code");
   }
-}
-
-RegionText::Text RegionText::pad(const ir::Op& op, const TextCoordinates& at) {
-  const std::vector<int64_t> low = op.ints_attr("low"), high = op.ints_attr("high"),
-                             interior = op.ints_attr("interior");
-  const DType dtype = op.result().dtype();
-  const ir::Shape& shape = op.operand(0).shape();
-  const std::string zero = ir::is_float(dtype) ? literal(dtype, 0) : integer_literal(dtype, 0);
-  if (shape.elements() == 0) return {zero, Level::Thread};
-  // Outside, an element that is there is read in place of the padding and not used.
-  TextCoordinates source = at;
-  std::string inside;
-  Level level = Level::Thread;
-  const std::string_view type = wide_ ? "i64" : "i32";
-  for (size_t i = 0; i < at.size(); ++i) {
-    if (low[i] == 0 && high[i] == 0 && interior[i] == 0) continue;
-    const TextIndex& axis = at[i];
-    const int64_t size = shape[static_cast<int>(i)];
-    const Level here = axis.stride != 0 ? Level::Lane : axis.level;
-    level = std::max(level, here);
-    const Text position =
-        define(here, type, fmt::format("({}){} - {}", type, index_text(axis), low[i]));
-    std::string element = position.text;
-    std::string condition = fmt::format("{} >= 0", element);
-    if (interior[i] > 0) {
-      const int64_t step = interior[i] + 1;
-      element = define(here, type, fmt::format("{} / {}", position.text, step)).text;
-      condition += fmt::format(" & {} * {} == {}", element, step, position.text);
-    }
-    condition += fmt::format(" & {} < {}", element, size);
-    const Text here_inside = define(here, "bool", condition);
-    inside += (inside.empty() ? "" : " & ") + here_inside.text;
-    const Text clamped =
-        define(here, index_type(), fmt::format("{} ? {} : 0", here_inside.text, element));
-    source[i] = {.base = clamped.text, .multiple = 1, .level = here};
-  }
-  const Text value = eval(op.operand(0), source);
-  if (inside.empty()) return value;
-  level = std::max(level, value.level);
-  return define(level, compute_type_name(dtype),
-                fmt::format("{} ? {} : {}",
-                            inside.find('&') == std::string::npos ? inside : "(" + inside + ")",
-                            value.text, zero));
 }
 
 RegionText::Text RegionText::check_index(const ir::Op& op, const Text& value) {

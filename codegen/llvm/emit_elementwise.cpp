@@ -10,6 +10,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <algorithm>
+#include <set>
 
 namespace mezzo::codegen {
 
@@ -40,6 +41,29 @@ void store_all(RegionEmitter& emitter, const Segment& segment, const Coordinates
   for (size_t i = 0; i < values.size(); ++i) emitter.store(segment.results[i], values[i], at);
 }
 
+/// Where the vector axis is cut so that each piece lies in one operand of a concatenation, inside
+/// or outside of what is padded; the ends of the axis alone where there are too many places, for
+/// each piece has code of its own.
+std::vector<int64_t> pieces(const ir::Op& kernel, const ir::Shape& space, int axis) {
+  constexpr size_t kMostPieces = 8;
+  std::set<int64_t> cuts;
+  for (const ir::Op& op : *kernel.body()) {
+    const bool cut = op.kind() == ir::OpKind::Concat || op.kind() == ir::OpKind::Pad;
+    if (!cut || !(op.result().shape() == space)) continue;
+    if (op.kind() == ir::OpKind::Pad) {
+      const size_t i = static_cast<size_t>(axis);
+      if (op.ints_attr("interior")[i] > 0) continue;
+      cuts.insert({op.ints_attr("low")[i], space[axis] - op.ints_attr("high")[i]});
+    } else if (op.int_attr("axis") == axis) {
+      int64_t end = 0;
+      for (ir::Value operand : op.operands()) cuts.insert(end += operand.shape()[axis]);
+    }
+  }
+  if (cuts.size() > kMostPieces) cuts.clear();
+  cuts.insert({0, space[axis]});
+  return {cuts.begin(), cuts.end()};
+}
+
 /// Elements [begin, end) of a segment; `begin` is a multiple of the vector axis unless the segment
 /// is flat.
 void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Value* end,
@@ -60,16 +84,27 @@ void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Va
   }
   int64_t inner = std::max<int64_t>(space[axis], 1);
   std::span<const int64_t> outer = space.dims().first(static_cast<size_t>(axis));
+  const std::vector<int64_t> cuts = pieces(emitter.kernel(), space, axis);
+  auto columns = [&](const Coordinates& row, Value* first, Value* last) {
+    for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+      Value* from = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, first, emitter.index(cuts[i]));
+      Value* to = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, last, emitter.index(cuts[i + 1]));
+      vector_loop(emitter, from, to, lanes, [&](Value* column) {
+        Coordinates at = row;
+        at[static_cast<size_t>(axis)] = {column, 1, cuts[i], cuts[i + 1]};
+        store_all(emitter, segment, at, true);
+      });
+    }
+  };
+  // A task takes whole rows, or a part of the only one.
+  if (inner == space.elements()) return columns(emitter.origin(space), begin, end);
   Value* first_row = b.CreateSDiv(begin, emitter.index(inner));
   Value* end_row = b.CreateSDiv(end, emitter.index(inner));
   emitter.frame().loop(first_row, end_row, 1, [&](Value* row) {
     Coordinates at = emitter.origin(space);
     std::vector<Value*> position = delinearize(emitter, row, outer);
     for (size_t i = 0; i < position.size(); ++i) at[i].base = position[i];
-    vector_loop(emitter, emitter.index(0), emitter.index(inner), lanes, [&](Value* column) {
-      at[static_cast<size_t>(axis)] = {column, 1};
-      store_all(emitter, segment, at, true);
-    });
+    columns(at, emitter.index(0), emitter.index(inner));
   });
 }
 

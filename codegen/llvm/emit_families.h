@@ -18,6 +18,8 @@ CpuKernel emit_columns(ModuleBuilder& module, const ir::Op& kernel, const std::s
 CpuKernel emit_matmul_kernel(ModuleBuilder& module, const ir::Op& kernel,
                              const std::string& symbol);
 
+CpuKernel emit_scatter(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol);
+
 class ColumnParts;
 /// The second launch of a rows_columns kernel, which adds up what the parts of the rows have left
 /// in the workspace and stores the column values.

@@ -23,6 +23,8 @@ CpuKernel emit(ModuleBuilder& module, const ir::Op& kernel, const std::string& s
       return emit_columns(module, kernel, symbol);
     case ir::Family::Matmul:
       return emit_matmul_kernel(module, kernel, symbol);
+    case ir::Family::Scatter:
+      return emit_scatter(module, kernel, symbol);
   }
   return {};
 }

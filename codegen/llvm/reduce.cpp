@@ -16,9 +16,16 @@ using llvm::Value;
 
 namespace {
 
+bool adds(const ir::Op& op) { return op.kind() == OpKind::Sum || op.kind() == OpKind::ScatterAdd; }
+
+/// The element type of what is reduced.
+DType reduced_type(const ir::Op& op) {
+  return op.operand(op.kind() == OpKind::ScatterAdd ? 2 : 0).dtype();
+}
+
 DType accumulated_type(const ir::Op& op) {
-  DType dtype = op.operand(0).dtype();
-  if (op.kind() != OpKind::Sum) return dtype;
+  DType dtype = reduced_type(op);
+  if (!adds(op)) return dtype;
   if (dtype == DType::F64) return DType::F64;
   return ir::is_float(dtype) ? DType::F32 : DType::I64;
 }
@@ -29,7 +36,7 @@ Reducer::Reducer(RegionEmitter& emitter, const ir::Op& op, int lanes)
     : emitter_(emitter),
       op_(op),
       lanes_(lanes),
-      dtype_(op.operand(0).dtype()),
+      dtype_(reduced_type(op)),
       accumulated_(accumulated_type(op)) {}
 
 int64_t Reducer::accumulator_bytes(const ir::Op& op) {
@@ -43,7 +50,7 @@ llvm::Type* Reducer::accumulator_type(int lanes) {
 
 Value* Reducer::empty() {
   llvm::Type* type = accumulator_type(lanes_);
-  if (op_.kind() == OpKind::Sum) {
+  if (adds(op_)) {
     // -0 is the neutral element: a sum of negative zeros is -0.
     return ir::is_float(accumulated_) ? llvm::ConstantFP::get(type, -0.0)
                                       : llvm::Constant::getNullValue(type);
@@ -65,7 +72,7 @@ void Reducer::begin() {
   llvm::IRBuilder<> at_entry(&entry, entry.begin());
   accumulator_ = at_entry.CreateAlloca(accumulator_type(lanes_));
   b.CreateStore(empty(), accumulator_);
-  if (op_.kind() == OpKind::Sum && accumulated_ == DType::F32) {
+  if (adds(op_) && accumulated_ == DType::F32) {
     llvm::Type* wide = emitter_.compute_type_of(DType::F64, lanes_);
     total_ = at_entry.CreateAlloca(wide);
     counter_ = at_entry.CreateAlloca(b.getInt64Ty());
@@ -81,8 +88,7 @@ void Reducer::begin() {
 
 Value* Reducer::combine(Value* x, Value* y) {
   llvm::IRBuilderBase& b = emitter_.builder();
-  if (op_.kind() == OpKind::Sum)
-    return ir::is_float(accumulated_) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+  if (adds(op_)) return ir::is_float(accumulated_) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
   return emitter_.extremum(op_.kind() != OpKind::Min, dtype_, x, y);
 }
 
@@ -154,8 +160,7 @@ Value* Reducer::finish(int64_t count, bool fold_lanes) {
   DType result = op_.result().dtype();
   // Sums of nothing are +0. An integer result is narrowed here, a float one by the caller's
   // rounding.
-  if (op_.kind() == OpKind::Sum && count == 0)
-    value = llvm::Constant::getNullValue(value->getType());
+  if (adds(op_) && count == 0) value = llvm::Constant::getNullValue(value->getType());
   if (!ir::is_float(result)) return emitter_.convert(accumulated_, result, value);
   return value;
 }

@@ -10,9 +10,21 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include <algorithm>
+#include <tuple>
+
 namespace mezzo::codegen {
 
 using llvm::Value;
+
+namespace {
+
+/// The number in the type of `value`.
+llvm::Constant* like(Value* value, int64_t number) {
+  return llvm::ConstantInt::getSigned(value->getType(), number);
+}
+
+}  // namespace
 
 RegionEmitter::RegionEmitter(KernelFrame& frame, const ir::Op& kernel)
     : frame_(frame), kernel_(kernel), known_(1) {
@@ -28,11 +40,11 @@ Coordinates RegionEmitter::origin(const ir::Shape& shape) {
   return Coordinates(static_cast<size_t>(shape.rank()), AxisIndex{index(0), 0});
 }
 
-bool RegionEmitter::uniform(const Coordinates& at) const {
-  for (const AxisIndex& axis : at)
-    if (axis.stride != 0) return false;
-  return true;
+bool RegionEmitter::varies(const AxisIndex& axis) {
+  return axis.stride != 0 || axis.base->getType()->isVectorTy();
 }
+
+bool RegionEmitter::uniform(const Coordinates& at) { return std::ranges::none_of(at, varies); }
 
 Value* RegionEmitter::splat(Value* value, int lanes) {
   if (lanes == 1 || value->getType()->isVectorTy()) return value;
@@ -88,14 +100,19 @@ void RegionEmitter::eval_scalars() {
 
 std::pair<Value*, int64_t> RegionEmitter::linear(const ir::Shape& shape, const Coordinates& at) {
   auto strides = shape.strides();
-  Value* offset = index(0);
+  Value *offset = index(0), *lanes = nullptr;
   int64_t lane_stride = 0;
   for (size_t axis = 0; axis < at.size(); ++axis) {
     if (shape[static_cast<int>(axis)] == 1) continue;
-    Value* scaled = builder().CreateMul(at[axis].base, index(strides[axis]));
-    offset = builder().CreateAdd(offset, scaled);
+    Value* base = at[axis].base;
+    Value* scaled = builder().CreateMul(base, like(base, strides[axis]));
+    if (!base->getType()->isVectorTy())
+      offset = builder().CreateAdd(offset, scaled);
+    else
+      lanes = lanes ? builder().CreateAdd(lanes, scaled) : scaled;
     lane_stride += at[axis].stride * strides[axis];
   }
+  if (lanes) offset = builder().CreateAdd(splat(offset, lanes_), lanes);
   return {offset, lane_stride};
 }
 
@@ -113,7 +130,7 @@ Value* RegionEmitter::load_at(ir::DType dtype, Value* base, Value* offset, int64
                                : b.getIntNTy(static_cast<unsigned>(ir::byte_size(dtype) * 8));
   const llvm::Align align(static_cast<uint64_t>(ir::byte_size(dtype)));
   Value* raw = nullptr;
-  if (stride == 0) {
+  if (stride == 0 && !offset->getType()->isVectorTy()) {
     // A scalar that all lanes share; where no lane is on its place may not exist.
     if (mask_ && !llvm::isa<llvm::Constant>(offset))
       offset = b.CreateSelect(b.CreateOrReduce(mask_), offset, index(0));
@@ -127,6 +144,15 @@ Value* RegionEmitter::load_at(ir::DType dtype, Value* base, Value* offset, int64
       Value* address = b.CreateGEP(element, base, offset);
       raw = mask_ ? static_cast<Value*>(b.CreateMaskedLoad(vector, address, align, mask_, zero))
                   : b.CreateAlignedLoad(vector, address, align);
+    } else if (stride == -1 && !offset->getType()->isVectorTy()) {
+      // As stride 1 from the last lane on, with the lanes turned round.
+      llvm::SmallVector<int> turned;
+      for (int lane = lanes_ - 1; lane >= 0; --lane) turned.push_back(lane);
+      Value* address = b.CreateGEP(element, base, b.CreateSub(offset, index(lanes_ - 1)));
+      raw = mask_ ? static_cast<Value*>(b.CreateMaskedLoad(
+                        vector, address, align, b.CreateShuffleVector(mask_, turned), zero))
+                  : b.CreateAlignedLoad(vector, address, align);
+      raw = b.CreateShuffleVector(raw, turned);
     } else {
       Value* addresses = b.CreateGEP(element, base, lane_indices({offset, stride}));
       Value* on = mask_ ? mask_ : splat(b.getTrue(), lanes_);
@@ -219,8 +245,23 @@ Coordinates RegionEmitter::operand_coordinates(const ir::Op& op, int number,
     case OpKind::Slice: {
       std::vector<int64_t> starts = op.ints_attr("starts"), steps = op.ints_attr("steps");
       for (size_t i = 0; i < starts.size(); ++i) {
-        Value* base = b.CreateAdd(b.CreateMul(at[i].base, index(steps[i])), index(starts[i]));
-        out[i] = {base, at[i].stride * steps[i]};
+        Value* scaled = b.CreateMul(at[i].base, like(at[i].base, steps[i]));
+        out[i] = {b.CreateAdd(scaled, like(scaled, starts[i])), at[i].stride * steps[i]};
+        if (at[i].beyond <= at[i].least) continue;
+        out[i].least = at[i].least * steps[i] + starts[i];
+        out[i].beyond = (at[i].beyond - 1) * steps[i] + starts[i] + 1;
+      }
+      return out;
+    }
+    case OpKind::Flip: {
+      out = at;
+      for (int64_t flipped : op.ints_attr("axes")) {
+        const int64_t length = to[static_cast<int>(flipped)];
+        AxisIndex& axis = out[static_cast<size_t>(flipped)];
+        axis.base = b.CreateSub(like(axis.base, length - 1), axis.base);
+        axis.stride = -axis.stride;
+        if (axis.beyond > axis.least)
+          std::tie(axis.least, axis.beyond) = std::pair(length - axis.beyond, length - axis.least);
       }
       return out;
     }
@@ -241,6 +282,11 @@ Value* RegionEmitter::eval_op(const ir::Op& op, const Coordinates& at) {
       return iota(op, at);
     case OpKind::Pad:
       return pad(op, at);
+    case OpKind::Concat:
+      return concat(op, at);
+    case OpKind::Gather:
+    case OpKind::TakeAlongAxis:
+      return gather(op, at);
     case OpKind::RandomUniform:
     case OpKind::RandomNormal:
       return random(op, at);
@@ -248,11 +294,12 @@ Value* RegionEmitter::eval_op(const ir::Op& op, const Coordinates& at) {
     case OpKind::BroadcastTo:
     case OpKind::Transpose:
     case OpKind::Slice:
+    case OpKind::Flip:
       return eval(op.operand(0), operand_coordinates(op, 0, at));
     case OpKind::RngAdvance: {
       // [seed, step] -> [seed, step + 1]
       Value* value = eval(op.operand(0), at);
-      Value* lane = at[0].stride == 0 ? at[0].base : lane_indices(at[0]);
+      Value* lane = varies(at[0]) ? lane_indices(at[0]) : at[0].base;
       Value* one = llvm::ConstantInt::get(lane->getType(), 1);
       Value* is_step = builder().CreateZExt(builder().CreateICmpEQ(lane, one), lane->getType());
       return builder().CreateAdd(value, is_step);
@@ -288,61 +335,12 @@ Value* RegionEmitter::constant(const ir::Op& op) {
 Value* RegionEmitter::iota(const ir::Op& op, const Coordinates& at) {
   llvm::IRBuilderBase& b = builder();
   const AxisIndex& axis = at[static_cast<size_t>(op.int_attr("axis"))];
-  Value* position = axis.stride == 0 ? axis.base : lane_indices(axis);
+  Value* position = varies(axis) ? lane_indices(axis) : axis.base;
   ir::DType dtype = op.result().dtype();
-  llvm::Type* type = compute_type_of(dtype, axis.stride == 0 ? 1 : lanes_);
+  llvm::Type* type = compute_type_of(dtype, varies(axis) ? lanes_ : 1);
   if (!ir::is_float(dtype)) return b.CreateTruncOrBitCast(position, type);
   // Exact below 2^24 (2^53); rounded to the element type beyond, as a cast of the index would.
   return convert(ir::DType::I64, dtype, position);
-}
-
-Value* RegionEmitter::pad(const ir::Op& op, const Coordinates& at) {
-  llvm::IRBuilderBase& b = builder();
-  std::vector<int64_t> low = op.ints_attr("low"), interior = op.ints_attr("interior");
-  const ir::Shape& shape = op.operand(0).shape();
-  bool vector = !uniform(at);
-  int width = vector ? lanes_ : 1;
-  // Element by element inside a vector: position - low must be a multiple of interior + 1 and in
-  // range.
-  auto constant = [&](int64_t value) { return splat(index(value), width); };
-  Value* inside = splat(b.getTrue(), width);
-  Value* offset = constant(0);
-  auto strides = shape.strides();
-  for (size_t i = 0; i < at.size(); ++i) {
-    Value* position = splat(vector && at[i].stride ? lane_indices(at[i]) : at[i].base, width);
-    position = b.CreateSub(position, constant(low[i]));
-    inside = b.CreateAnd(inside, b.CreateICmpSGE(position, constant(0)));
-    Value* source = position;
-    if (interior[i] > 0) {
-      Value* step = constant(interior[i] + 1);
-      source = b.CreateSDiv(position, step);
-      inside = b.CreateAnd(inside, b.CreateICmpEQ(b.CreateMul(source, step), position));
-    }
-    inside = b.CreateAnd(inside, b.CreateICmpSLT(source, constant(shape[static_cast<int>(i)])));
-    offset = b.CreateAdd(offset, b.CreateMul(source, constant(strides[i])));
-  }
-  // The operand is read through views and casts from a parameter; lanes outside read nothing.
-  ir::Value source = op.operand(0);
-  MEZZO_CHECK(source.is_parameter(), "pad inside a kernel stands on a kernel operand");
-  ir::DType dtype = source.dtype();
-  bool floats = ir::is_float(dtype);
-  llvm::Type* element = floats ? storage_type(b, dtype)
-                               : b.getIntNTy(static_cast<unsigned>(ir::byte_size(dtype) * 8));
-  const llvm::Align align(static_cast<uint64_t>(ir::byte_size(dtype)));
-  auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(width));
-  if (!vector) {
-    inside = b.CreateVectorSplat(1, inside);
-    offset = b.CreateVectorSplat(1, offset);
-  } else if (mask_) {
-    inside = b.CreateAnd(inside, mask_);
-  }
-  Value* addresses = b.CreateGEP(element, frame_.buffer(source.index()), offset);
-  Value* raw =
-      b.CreateMaskedGather(type, addresses, align, inside, llvm::Constant::getNullValue(type));
-  if (floats) raw = widen(b, dtype, raw);
-  if (dtype == ir::DType::Bool)
-    raw = b.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
-  return vector ? raw : b.CreateExtractElement(raw, uint64_t{0});
 }
 
 }  // namespace mezzo::codegen

@@ -18,8 +18,10 @@ namespace mezzo::codegen {
 
 /// Index along one axis: `base + stride * lane`, stride in elements of that axis.
 struct AxisIndex {
-  llvm::Value* base = nullptr;  // i64
+  llvm::Value* base = nullptr;  // i64, or a vector of them: each lane has its own
   int64_t stride = 0;
+  /// Where it is known of all lanes that are on, they lie in [least, beyond); else beyond < 0.
+  int64_t least = 0, beyond = -1;
   auto operator<=>(const AxisIndex&) const = default;
 };
 using Coordinates = std::vector<AxisIndex>;
@@ -75,6 +77,10 @@ class RegionEmitter {
   /// ORs what the flagged ops saw into their words; call once, at the end of the function.
   void write_flags();
 
+  /// An index as i64 and whether it is outside of [0, size), which is flagged.
+  std::pair<llvm::Value*, llvm::Value*> checked_index(ir::Value indices, const Coordinates& at,
+                                                      int64_t size);
+
   /// Coordinates of an operand of `op` that is asked for at `at` (not for reductions and products).
   Coordinates operand_coordinates(const ir::Op& op, int operand, const Coordinates& at);
   /// All coordinates 0.
@@ -107,19 +113,29 @@ class RegionEmitter {
   void prefetch(int buffer, ir::Value value, const Coordinates& at, bool write);
   llvm::Value* load_at(ir::DType dtype, llvm::Value* base, llvm::Value* offset, int64_t stride);
   llvm::Value* pad(const ir::Op& op, const Coordinates& at);
+  llvm::Value* concat(const ir::Op& op, const Coordinates& at);
+  void store_part(llvm::Value* slot, const ir::Op& op, const Coordinates& at, size_t part);
+  llvm::Value* gather(const ir::Op& op, const Coordinates& at);
   llvm::Value* iota(const ir::Op& op, const Coordinates& at);
   llvm::Value* random(const ir::Op& op, const Coordinates& at);
   llvm::Value* random_element(const ir::Op& op, llvm::Value* element, llvm::Value* seed,
                               llvm::Value* step);
   llvm::Value* check_index(const ir::Op& op, llvm::Value* value);
+  /// An index as i64, and whether it is outside of [0, size).
+  std::pair<llvm::Value*, llvm::Value*> outside(ir::DType dtype, llvm::Value* value, int64_t size);
+  void raise_range(llvm::Value* bad);
+  /// On the stack, where mem2reg finds it; zero when the function starts.
+  llvm::Value* zeroed_slot(llvm::Type* type);
   llvm::Value* constant(const ir::Op& op);
   llvm::Value* compute_integer(const ir::Op& op, const std::vector<llvm::Value*>& operands);
   /// An i64 as one that a double holds: correct where only a rounding to 16 bits follows.
   llvm::Value* shorten_to_double(llvm::Value* value);
   llvm::Value* any_lane(llvm::Value* condition);
   void accumulate(const ir::Op& op, unsigned bit, llvm::Value* condition);
-  bool uniform(const Coordinates& at) const;
-  /// Row-major linear index and its stride by lane.
+  /// The index differs from lane to lane.
+  static bool varies(const AxisIndex& axis);
+  static bool uniform(const Coordinates& at);
+  /// Row-major linear index, a vector where each lane has its own, and its stride by lane.
   std::pair<llvm::Value*, int64_t> linear(const ir::Shape& shape, const Coordinates& at);
   /// Index along one axis as a vector of i64.
   llvm::Value* lane_indices(const AxisIndex& axis);

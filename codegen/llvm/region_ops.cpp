@@ -243,12 +243,7 @@ void RegionEmitter::accumulate(const ir::Op& op, unsigned bit, Value* condition)
   llvm::Type* stored =
       lanes == 1 ? static_cast<llvm::Type*>(b.getInt32Ty())
                  : llvm::FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(lanes));
-  if (!slot) {
-    llvm::BasicBlock& entry = frame_.function()->getEntryBlock();
-    llvm::IRBuilder<> at_entry(&entry, entry.begin());
-    slot = at_entry.CreateAlloca(stored);
-    at_entry.CreateStore(llvm::Constant::getNullValue(stored), slot);
-  }
+  if (!slot) slot = zeroed_slot(stored);
   b.CreateStore(b.CreateOr(b.CreateLoad(stored, slot), b.CreateSExt(condition, stored)), slot);
 }
 
@@ -313,32 +308,40 @@ void RegionEmitter::write_flags() {
     write(frame_.flag(static_cast<int>(words.size())), b.CreateLoad(b.getInt32Ty(), range_flag_));
 }
 
+Value* RegionEmitter::zeroed_slot(llvm::Type* type) {
+  llvm::BasicBlock& entry = frame_.function()->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&entry, entry.begin());
+  Value* slot = at_entry.CreateAlloca(type);
+  at_entry.CreateStore(llvm::Constant::getNullValue(type), slot);
+  return slot;
+}
+
 Value* RegionEmitter::check_index(const ir::Op& op, Value* value) {
   llvm::IRBuilderBase& b = builder();
-  int64_t size = op.int_attr("size");
   // As i64: neither attribute need fit the type of the labels.
-  llvm::Type* wide = llvm::Type::getInt64Ty(b.getContext());
-  if (auto* lanes = llvm::dyn_cast<llvm::VectorType>(value->getType()))
-    wide = llvm::VectorType::get(wide, lanes->getElementCount());
-  Value* label =
-      op.result().dtype() == ir::DType::U8 ? b.CreateZExt(value, wide) : b.CreateSExt(value, wide);
-  auto constant = [&](int64_t number) {
-    return llvm::ConstantInt::get(wide, static_cast<uint64_t>(number), true);
-  };
-  Value* bad =
-      b.CreateOr(b.CreateICmpSLT(label, constant(0)), b.CreateICmpSGE(label, constant(size)));
+  auto [label, bad] = outside(op.result().dtype(), value, op.int_attr("size"));
   if (const ir::Attr* ignore = op.attrs().find("ignore_index"))
-    bad = b.CreateAnd(bad, b.CreateICmpNE(label, constant(ignore->as<int64_t>())));
+    bad = b.CreateAnd(bad, b.CreateICmpNE(label, llvm::ConstantInt::getSigned(
+                                                     label->getType(), ignore->as<int64_t>())));
+  raise_range(bad);
+  return value;
+}
+
+std::pair<Value*, Value*> RegionEmitter::outside(DType dtype, Value* value, int64_t size) {
+  llvm::IRBuilderBase& b = builder();
+  llvm::Type* wide = compute_type_of(DType::I64, lanes_of(value));
+  Value* index = dtype == DType::U8 ? b.CreateZExt(value, wide) : b.CreateSExt(value, wide);
+  Value* bad = b.CreateOr(b.CreateICmpSLT(index, llvm::Constant::getNullValue(wide)),
+                          b.CreateICmpSGE(index, llvm::ConstantInt::getSigned(wide, size)));
+  return {index, bad};
+}
+
+void RegionEmitter::raise_range(Value* bad) {
+  llvm::IRBuilderBase& b = builder();
   if (bad->getType()->isVectorTy() && mask_) bad = b.CreateAnd(bad, mask_);
-  if (!range_flag_) {
-    llvm::BasicBlock& entry = frame_.function()->getEntryBlock();
-    llvm::IRBuilder<> at_entry(&entry, entry.begin());
-    range_flag_ = at_entry.CreateAlloca(b.getInt32Ty());
-    at_entry.CreateStore(b.getInt32(0), range_flag_);
-  }
+  if (!range_flag_) range_flag_ = zeroed_slot(b.getInt32Ty());
   Value* seen = b.CreateZExt(any_lane(bad), b.getInt32Ty());
   b.CreateStore(b.CreateOr(b.CreateLoad(b.getInt32Ty(), range_flag_), seen), range_flag_);
-  return value;
 }
 
 // --- random numbers

@@ -34,6 +34,11 @@ std::unique_ptr<ir::Module> one_op(ir::OpKind kind, const std::vector<ir::Type>&
 std::vector<CudaCase> elementwise_cases();
 /// Views, pad, constants, iota, random numbers, index checks.
 std::vector<CudaCase> movement_cases();
+/// Reversal, concatenation, padding with a value, reading by index: rows, vectors and single
+/// elements, through views, between ops.
+std::vector<CudaCase> indexing_cases();
+/// Adding by index: rows and elements, nothing, more than a digit of the sort holds, between ops.
+std::vector<CudaCase> scatter_cases();
 /// Every row of trait Reduction × element type × rows of a warp, of a block, over several axes.
 std::vector<CudaCase> reduction_cases();
 /// The same over leading axes: one launch, slabs, vectors that divide the columns and others;

@@ -73,6 +73,14 @@ TEST_CASE("views, pad, iota and random numbers are those of the interpreter") {
   check_cases("movement", movement_cases(), 2);
 }
 
+TEST_CASE("reversal, concatenation and reading by index are those of the interpreter") {
+  check_cases("indexing", indexing_cases(), 3);
+}
+
+TEST_CASE("sums of scatters compute what the interpreter does") {
+  check_cases("scatter", scatter_cases(), 3, ir::Family::Scatter);
+}
+
 TEST_CASE("reductions over trailing axes compute what the interpreter does") {
   check_cases("rows", reduction_cases(), 4);
 }

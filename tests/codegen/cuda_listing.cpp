@@ -2,6 +2,7 @@
 #include <codegen/cuda_listing.h>
 
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/kernel_rules.h>
 #include <mezzo/ir/plan.h>
 
 #include <doctest/doctest.h>
@@ -142,8 +143,7 @@ CudaKernel emit_for_test(const ir::Op& kernel, const std::string& arch, const st
                        ir::family_of(kernel) == ir::Family::RowsColumns;
   if (!reduces) out.vector_stores &= out.source.text.find("__shared__") == std::string::npos;
   bool views = false;
-  for (const ir::Op& op : *kernel.body())
-    views |= ir::is_view(op.kind()) || op.kind() == ir::OpKind::Pad;
+  for (const ir::Op& op : *kernel.body()) views |= ir::is_movement(op.kind());
   if (views) return out;
   for (const ir::Op& op : *kernel.body())
     for (ir::Value operand : op.operands()) {

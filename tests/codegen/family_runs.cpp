@@ -23,8 +23,11 @@ using ir::OpKind;
 
 namespace {
 
+bool adds(const ir::Op& op) { return op.kind() == OpKind::Sum || op.kind() == OpKind::ScatterAdd; }
+
 /// Rows whose result is one value whatever computes it.
 bool gives_one_value(const ir::Op& op) {
+  if (op.kind() == OpKind::ScatterAdd) return !ir::is_float(op.result().dtype());
   return op.info().has(ir::Trait::Exact) || op.kind() == OpKind::RandomUniform ||
          op.kind() == OpKind::CheckIndex || op.kind() == OpKind::Yield;
 }
@@ -35,8 +38,8 @@ bool is_exact_kernel(const ir::Region& body) {
   int ops = 0;
   bool exact = true, sums = false;
   for (const ir::Op& op : body) {
-    exact &= gives_one_value(op) || op.kind() == OpKind::Sum;
-    sums |= op.kind() == OpKind::Sum && ir::is_float(op.result().dtype());
+    exact &= gives_one_value(op) || adds(op);
+    sums |= adds(op) && ir::is_float(op.result().dtype());
     ops += op.kind() != OpKind::Yield;
   }
   return exact && (!sums || ops > 1);
@@ -50,7 +53,7 @@ std::vector<InterpreterTensor> draw_inputs(const ir::Module& module, uint64_t se
   std::vector<const ir::Op*> ops;
   bool sums = false;
   for (const ir::Op& op : body) {
-    sums |= op.kind() == OpKind::Sum && ir::is_float(op.result().dtype());
+    sums |= adds(op) && ir::is_float(op.result().dtype());
     if (op.kind() != OpKind::Yield) ops.push_back(&op);
   }
   std::vector<InterpreterTensor> inputs;

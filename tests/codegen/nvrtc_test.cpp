@@ -84,7 +84,7 @@ TEST_CASE("every row of the op table is held by a kernel or named as served else
   std::vector<CudaKernel> kernels;
   std::set<ir::OpKind> seen, elsewhere;
   for (auto* cases : {&elementwise_cases, &movement_cases, &reduction_cases, &column_cases,
-                      &optimizer_cases, &wide_cases})
+                      &optimizer_cases, &wide_cases, &indexing_cases, &scatter_cases})
     add_kernels(cases(), "sm_90", kernels, seen);
   for (const auto& [kind, reason] : rows_elsewhere()) {
     elsewhere.insert(kind);
@@ -105,6 +105,12 @@ TEST_CASE("every elementwise row compiles for both architectures in every elemen
 TEST_CASE("views, pad, iota, random numbers and index checks compile for both architectures") {
   if (lacks_nvrtc()) return;
   check_cases("movement", movement_cases(), 2);
+}
+
+TEST_CASE("movement by index and scatters compile for both architectures in every element type") {
+  if (lacks_nvrtc()) return;
+  check_cases("indexing", indexing_cases(), 4);
+  check_cases("scatter", scatter_cases(), 4);
 }
 
 TEST_CASE("every reduction compiles for both architectures in every element type") {

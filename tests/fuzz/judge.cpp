@@ -117,16 +117,21 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
   switch (op.kind()) {
     case OpKind::Sum:
     case OpKind::Mean:
-    case OpKind::Matmul: {
+    case OpKind::Matmul:
+    case OpKind::ScatterAdd:
+    case OpKind::AddAlongAxis: {
       InterpreterTensor sums = reference(op, wide_copies(op, operands, true), DType::F64, result);
       double terms = 1;
       if (op.kind() == OpKind::Matmul) {
         const ir::Shape& a = operands[0].type.shape;
         terms = static_cast<double>(a[a.rank() - (op.bool_attr("transpose_a") ? 2 : 1)]);
+      } else if (operands.size() > 2) {
+        terms = static_cast<double>(operands[2].elements());
       } else if (count > 0) {
         terms = static_cast<double>(operands[0].elements()) / static_cast<double>(count);
       }
-      double roundings = 256 + std::log2(std::max(terms, 1.0)) + (op.kind() == OpKind::Mean);
+      double roundings = 256 + std::log2(std::max(terms, 1.0)) +
+                         (operands.size() > 2 || op.kind() == OpKind::Mean);
       for (size_t i = 0; i < count; ++i)
         out[i] = rounding(i) + unit * roundings * sums.floats[i] +
                  std::ldexp(terms, smallest_exponent(wide ? DType::F64 : DType::F32));

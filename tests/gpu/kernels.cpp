@@ -227,6 +227,8 @@ void check_kernels(const Options& options, Report& report) {
   const auto share = [&](size_t quick) { return options.quick ? quick : size_t{1}; };
   check_family("elementwise", test::elementwise_cases(), share(97), options, report);
   check_family("movement", test::movement_cases(), share(17), options, report);
+  check_family("indexing", test::indexing_cases(), share(17), options, report);
+  check_family("scatter", test::scatter_cases(), share(9), options, report);
   check_family("rows", test::reduction_cases(), share(29), options, report);
   check_family("columns", test::column_cases(), share(29), options, report);
   check_family("rows and columns", test::rows_columns_cases(), share(9), options, report);

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <ops/kernel_draft.h>
 
 namespace mezzo::test {
 
@@ -28,30 +29,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kRows = 65539;  // beyond 16 bits, prime
-constexpr int64_t kColumns = 9;
-
-struct Draft {
-  OpKind kind;
-  DType dtype;
-  Extent extent;
-  std::vector<KernelCase>& cases;
-
-  const OpInfo& info() const { return ir::op_info(kind); }
-  bool small() const { return extent == Extent::Small; }
-
-  /// Shapes of the main operand.
-  std::vector<Shape> shapes() const {
-    if (!small()) return {Shape{kRows, kColumns}};
-    return {Shape{},        Shape{1},    Shape{7, 13}, Shape{3, 1, 5},
-            Shape{4, 5, 5}, Shape{3, 0}, Shape{0, 4},  Shape{4097}};
-  }
-
-  /// One case for each variant of the attributes that the row leaves open.
-  void add(std::vector<Type> operands, const Attrs& attrs, std::vector<Type> declared = {},
-           std::string domains = "", int64_t index_limit = 4) const;
-};
-
 /// What an attribute is set to where no generator knows better, away from its default.
 Attr trial(const ir::AttrInfo& attribute) {
   switch (attribute.kind) {
@@ -62,6 +39,14 @@ Attr trial(const ir::AttrInfo& attribute) {
     default:
       return Attr(int64_t{1});
   }
+}
+
+}  // namespace
+
+std::vector<Shape> Draft::shapes() const {
+  if (!small()) return {Shape{kRows, kColumns}};
+  return {Shape{},        Shape{1},    Shape{7, 13}, Shape{3, 1, 5},
+          Shape{4, 5, 5}, Shape{3, 0}, Shape{0, 4},  Shape{4097}};
 }
 
 void Draft::add(std::vector<Type> operands, const Attrs& attrs, std::vector<Type> declared,
@@ -89,6 +74,8 @@ void Draft::add(std::vector<Type> operands, const Attrs& attrs, std::vector<Type
     cases.push_back(std::move(variant));
   }
 }
+
+namespace {
 
 void elementwise(const Draft& draft) {
   std::vector<std::vector<Shape>> classes;
@@ -183,8 +170,9 @@ void pads(const Draft& draft) {
     for (int64_t kind = 0; kind < 4; ++kind) {
       size_t rank = static_cast<size_t>(shape.rank());
       Ints low(rank, kind & 1), high(rank, kind), interior(rank, kind >> 1);
-      draft.add({Type(draft.dtype, shape)},
-                {{"low", Attr(low)}, {"high", Attr(high)}, {"interior", Attr(interior)}});
+      const Attrs attrs{{"low", Attr(low)}, {"high", Attr(high)}, {"interior", Attr(interior)}};
+      draft.add({Type(draft.dtype, shape)}, attrs);
+      draft.add({Type(draft.dtype, shape), Type(draft.dtype, {})}, attrs);
     }
 }
 
@@ -315,6 +303,12 @@ const std::map<std::string_view, Generator>& generators() {
       {"transpose", transposes},
       {"slice", slices},
       {"pad", pads},
+      {"flip", flip_cases},
+      {"concat", concat_cases},
+      {"gather", gather_cases},
+      {"take_along_axis", take_along_axis_cases},
+      {"scatter_add", scatter_add_cases},
+      {"add_along_axis", add_along_axis_cases},
       {"reduce", reductions},
       {"argmax", reductions},
       {"matmul", products},

@@ -6,6 +6,7 @@
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/shape_rules.h>
 #include <support/random_array.h>
+#include <support/random_graph_indexing.h>
 
 #include <algorithm>
 #include <limits>
@@ -403,7 +404,14 @@ void Generator::make_random() {
 
 void Generator::make_op() {
   int64_t dice = below(100);
-  if (dice < 12) return make_view();
+  if (dice < 9) return make_view();
+  if (dice < 12 && options_.ops != GraphOps::Elementwise) {
+    for (Value value :
+         make_indexing(builder_, std::vector(made_), [&](int64_t n) { return below(n); },
+                       {options_.ops == GraphOps::Exact, most_elements_}))
+      keep(value);
+    return;
+  }
   if (dice < 17) return make_source();
   if (dice >= 94) return make_pattern();
   if (dice < 20 && options_.ops == GraphOps::Exact) return make_reduction();

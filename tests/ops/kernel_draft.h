@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a generator of kernel cases works on, and the generators that stand in files of their own.
+#pragma once
+
+#include <ops/kernel_cases.h>
+
+namespace mezzo::test {
+
+inline constexpr int64_t kRows = 65539;  // beyond 16 bits, prime
+inline constexpr int64_t kColumns = 9;
+
+/// A row of the op table, the element type of its main operand, and the cases made so far.
+struct Draft {
+  ir::OpKind kind;
+  ir::DType dtype;
+  Extent extent;
+  std::vector<KernelCase>& cases;
+
+  const ir::OpInfo& info() const { return ir::op_info(kind); }
+  bool small() const { return extent == Extent::Small; }
+
+  /// Shapes of the main operand.
+  std::vector<ir::Shape> shapes() const;
+
+  /// One case for each variant of the attributes that the row leaves open.
+  void add(std::vector<ir::Type> operands, const ir::Attrs& attrs,
+           std::vector<ir::Type> declared = {}, std::string domains = "",
+           int64_t index_limit = 4) const;
+};
+
+void flip_cases(const Draft& draft);
+void concat_cases(const Draft& draft);
+void gather_cases(const Draft& draft);
+void take_along_axis_cases(const Draft& draft);
+void scatter_add_cases(const Draft& draft);
+void add_along_axis_cases(const Draft& draft);
+
+}  // namespace mezzo::test
