@@ -19,11 +19,13 @@ set(MEZZO_PUBLIC_HEADERS
   dsl/mezzo.h
   dsl/movement.h
   dsl/nn.h
+  dsl/nn_recurrent.h
   dsl/operand.h
   dsl/operands.h
   dsl/ops.h
   dsl/optim.h
   dsl/precision.h
+  dsl/recurrent.h
   dsl/schedules.h
   dsl/tensor.h
   dsl/trainer.h

@@ -12,6 +12,7 @@
 #include <mezzo/dsl/metrics.h>
 #include <mezzo/dsl/movement.h>
 #include <mezzo/dsl/nn.h>
+#include <mezzo/dsl/nn_recurrent.h>
 #include <mezzo/dsl/ops.h>
 #include <mezzo/dsl/optim.h>
 #include <mezzo/dsl/precision.h>
