@@ -22,7 +22,7 @@ struct Options {
   int threads = 0;
   /// Time spent on every row.
   double seconds = 0.5;
-  /// Products whose row's name holds this text; all when empty.
+  /// Products and ops whose row's name holds this text; all when empty.
   std::string only = {};
 };
 
@@ -72,6 +72,7 @@ double copy_bytes();
 void matmul_rows(const Options& options);
 void demo_rows(const Options& options);
 void memory_rows(const Options& options);
+void op_rows(const Options& options);
 void compile_rows(const Options& options);
 
 }  // namespace mezzo::bench

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mezzo-bench` measures kernels, the network of the demo, memory and compilation; kUsage says how
-// it is called. Times on one thread are processor time, on several those of the clock on the wall.
+// `mezzo-bench` measures kernels, the network of the demo, memory, compilation and single ops;
+// kUsage says how it is called. Times on one thread are processor time, on several those of the
+// clock on the wall.
 #include <mezzo/dsl/device.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/runtime/thread_pool.h>
@@ -21,18 +22,16 @@ using namespace mezzo;
 namespace {
 
 constexpr const char* kUsage =
-    R"(usage: mezzo-bench [matmul|demo|memory|compile]... [--threads=N] [--seconds=S] [--only=TEXT]
+    R"(usage: mezzo-bench [matmul|demo|memory|compile|ops]... [--threads=N] [--seconds=S] [--only=TEXT]
 Without a word everything is measured.
   --threads=N   threads of the kernels, 1 to 1024
   --seconds=S   time spent on each row
-  --only=TEXT   products whose row's name holds TEXT
+  --only=TEXT   products and ops whose row's name holds TEXT
 )";
 
 constexpr std::pair<std::string_view, void (*)(const bench::Options&)> kTables[] = {
-    {"matmul", bench::matmul_rows},
-    {"demo", bench::demo_rows},
-    {"memory", bench::memory_rows},
-    {"compile", bench::compile_rows},
+    {"matmul", bench::matmul_rows},   {"demo", bench::demo_rows}, {"memory", bench::memory_rows},
+    {"compile", bench::compile_rows}, {"ops", bench::op_rows},
 };
 
 double number_in(std::string_view name, const std::string& text, double least, double most) {
