@@ -78,12 +78,13 @@ void RegionEmitter::preset(ir::Value value, Value* computed, bool rounded) {
 }
 
 void RegionEmitter::eval_scalars() {
-  // One-element results of anything but reductions and products, whose operands are such values
-  // too.
+  // One-element results of anything but reductions, products and scatters, whose operands are such
+  // values too.
   std::unordered_set<const ir::Op*> ready;
   for (ir::Op& op : *kernel_.body()) {
     if (op.num_results() != 1 || op.result().type().elements() != 1 ||
-        ir::is_reduction(op.kind()) || op.kind() == ir::OpKind::Matmul)
+        ir::is_reduction(op.kind()) || op.kind() == ir::OpKind::Matmul ||
+        op.kind() == ir::OpKind::ScatterAdd)
       continue;
     bool independent = true;
     for (ir::Value operand : op.operands())
@@ -130,7 +131,8 @@ Value* RegionEmitter::load_at(ir::DType dtype, Value* base, Value* offset, int64
                                : b.getIntNTy(static_cast<unsigned>(ir::byte_size(dtype) * 8));
   const llvm::Align align(static_cast<uint64_t>(ir::byte_size(dtype)));
   Value* raw = nullptr;
-  if (stride == 0 && !offset->getType()->isVectorTy()) {
+  const bool each = offset->getType()->isVectorTy();
+  if (stride == 0 && !each) {
     // A scalar that all lanes share; where no lane is on its place may not exist.
     if (mask_ && !llvm::isa<llvm::Constant>(offset))
       offset = b.CreateSelect(b.CreateOrReduce(mask_), offset, index(0));
@@ -140,11 +142,11 @@ Value* RegionEmitter::load_at(ir::DType dtype, Value* base, Value* offset, int64
   } else {
     auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes_));
     llvm::Constant* zero = llvm::Constant::getNullValue(vector);
-    if (stride == 1) {
+    if (stride == 1 && !each) {
       Value* address = b.CreateGEP(element, base, offset);
       raw = mask_ ? static_cast<Value*>(b.CreateMaskedLoad(vector, address, align, mask_, zero))
                   : b.CreateAlignedLoad(vector, address, align);
-    } else if (stride == -1 && !offset->getType()->isVectorTy()) {
+    } else if (stride == -1 && !each) {
       // As stride 1 from the last lane on, with the lanes turned round.
       llvm::SmallVector<int> turned;
       for (int lane = lanes_ - 1; lane >= 0; --lane) turned.push_back(lane);

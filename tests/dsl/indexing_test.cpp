@@ -40,7 +40,7 @@ TEST_CASE("one_hot has a 1 at the index") {
     for (DType dtype : {f32, f16, boolean, i64}) {
       const Array y =
           jit([&](Tensor i) { return one_hot(i, 3, dtype); }, options)(whole({2}, {2, 0}));
-      CHECK(y.type() == ir::Type(dtype, {2, 3}));
+      CHECK(y.type == ir::Type(dtype, {2, 3}));
       CHECK(y.to_doubles() == Numbers{0, 0, 1, 1, 0, 0});
     }
 }
@@ -92,7 +92,7 @@ TEST_CASE("the gradient of an embedding adds up the rows that were read, in f32"
         },
         options);
     const Array dw = slope(Array({3, 2}, {1, 2, 3, 4, 5, 6}, f16));
-    CHECK(dw.type().dtype == f32);
+    CHECK(dw.type.dtype == f32);
     CHECK(dw.to_doubles() == Numbers{0, 0, kCount, kCount, 0, 0});
   }
 }

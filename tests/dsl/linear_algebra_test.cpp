@@ -52,7 +52,7 @@ Numbers by_loops(const std::vector<std::string>& inputs, const std::string& outp
     }
     double product = 1;
     for (size_t k = 0; k < inputs.size(); ++k)
-      product *= operands[k].to_doubles()[place(inputs[k], &operands[k].type().shape)];
+      product *= operands[k].to_doubles()[place(inputs[k], &operands[k].type.shape)];
     out[place(output, nullptr)] += product;
   }
   return out;
@@ -157,15 +157,15 @@ TEST_CASE("products of vectors have the axes that NumPy gives them") {
   const Array stack({2, 3, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
   auto of = [](auto f) { return jit([f](Tensor a, Tensor b) { return f(a, b); }); };
   auto product = of([](Tensor a, Tensor b) { return matmul(a, b); });
-  CHECK(product(v, w).type() == ir::Type(f32, {}));
+  CHECK(product(v, w).type == ir::Type(f32, {}));
   CHECK(product(v, w).to_doubles() == Numbers{32});
   CHECK(product(m, v).to_doubles() == Numbers{7, 5});
-  CHECK(product(v, stack).type().shape == Shape{2, 2});
+  CHECK(product(v, stack).type.shape == Shape{2, 2});
   CHECK(product(v, stack).to_doubles() == Numbers{22, 28, 58, 64});
   auto dots = of([](Tensor a, Tensor b) { return dot(a, b); });
   CHECK(dots(v, w).to_doubles() == Numbers{32});
   CHECK(dots(m, v).to_doubles() == Numbers{7, 5});
-  CHECK(dots(m, stack).type().shape == Shape{2, 2, 2});
+  CHECK(dots(m, stack).type.shape == Shape{2, 2, 2});
   CHECK(dots(m, stack).to_doubles() == Numbers{11, 14, 29, 32, 6, 10, 30, 34});
   CHECK(of([](Tensor a, Tensor b) { return outer(a, b); })(v, w).to_doubles() ==
         Numbers{4, 5, 6, 8, 10, 12, 12, 15, 18});

@@ -29,7 +29,7 @@ Numbers made(const std::function<Tensor(Tensor)>& f, const Array& x) {
 }
 
 Shape shape_of(const std::function<Tensor(Tensor)>& f, const Array& x) {
-  return jit(f)(x).type().shape;
+  return jit(f)(x).type.shape;
 }
 
 }  // namespace
@@ -48,8 +48,7 @@ TEST_CASE("concat, stack and split are each other's inverse") {
         ramp({100}).to_doubles());
   // Types are promoted.
   CHECK(jit([](Tensor a, Tensor b) { return concat({a, b}); })(ramp({1}, f16), ramp({2}, f32))
-            .type()
-            .dtype == f32);
+            .type.dtype == f32);
 }
 
 TEST_CASE("flip and slices with negative steps go backwards") {
@@ -88,8 +87,7 @@ TEST_CASE("padding by a value, by the edge, by reflection") {
         Numbers{5, 4, 3, 4, 5, 4, 2, 1, 0, 1, 2, 1, 5, 4, 3, 4, 5, 4});
   CHECK(
       jit([](Tensor t) { return pad(t, {1}, {1}, PadMode::Constant, 1); })(Array({1}, {0}, boolean))
-          .type()
-          .dtype == boolean);
+          .type.dtype == boolean);
 }
 
 TEST_CASE("axes of length 1 come and go") {
@@ -111,7 +109,7 @@ TEST_CASE("diagonals and triangles") {
   CHECK(made([](Tensor t) { return tril(t); }, x) == Numbers{0, 0, 0, 0, 4, 5, 0, 0, 8, 9, 10, 0});
   CHECK(made([](Tensor t) { return triu(t, 1); }, x) ==
         Numbers{0, 1, 2, 3, 0, 0, 6, 7, 0, 0, 0, 11});
-  CHECK(jit([](Tensor t) { return tril(t, -1); })(Array({2, 2}, {1, 1, 1, 1}, boolean)).type() ==
+  CHECK(jit([](Tensor t) { return tril(t, -1); })(Array({2, 2}, {1, 1, 1, 1}, boolean)).type ==
         ir::Type(boolean, {2, 2}));
   CHECK(made([](Tensor) { return eye(2, 3, 1); }, x) == Numbers{0, 1, 0, 0, 0, 1});
   CHECK(made([](Tensor) { return eye(2); }, x) == Numbers{1, 0, 0, 1});
