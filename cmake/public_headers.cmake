@@ -7,6 +7,7 @@ set(MEZZO_PUBLIC_HEADERS
   codegen/cuda/nvrtc.h
   codegen/llvm/emit_kernel.h
   codegen/llvm/support.h
+  dsl/attention.h
   dsl/data.h
   dsl/device.h
   dsl/gradients.h
@@ -16,10 +17,12 @@ set(MEZZO_PUBLIC_HEADERS
   dsl/metrics.h
   dsl/mezzo.h
   dsl/nn.h
+  dsl/nn_attention.h
   dsl/operand.h
   dsl/ops.h
   dsl/optim.h
   dsl/precision.h
+  dsl/random.h
   dsl/schedules.h
   dsl/tensor.h
   dsl/trainer.h

@@ -28,8 +28,8 @@ bool is_pointwise(const Op& op) {
   if (op.kind() == OpKind::Constant) return splat_value(op.result()).has_value();
   return is_elementwise(op.kind()) || is_unit_reshape(op) || op.kind() == OpKind::BroadcastTo ||
          op.kind() == OpKind::Transpose || op.kind() == OpKind::Slice || op.kind() == OpKind::Pad ||
-         op.kind() == OpKind::Iota || op.kind() == OpKind::RandomUniform ||
-         op.kind() == OpKind::RandomNormal || op.kind() == OpKind::RngAdvance;
+         op.kind() == OpKind::Iota || op.info().has(Trait::Random) ||
+         op.kind() == OpKind::RngAdvance;
 }
 
 namespace {

@@ -357,6 +357,7 @@ RegionText::Text RegionText::eval_op(const ir::Op& op, const TextCoordinates& at
       return pad(op, at);
     case OpKind::RandomUniform:
     case OpKind::RandomNormal:
+    case OpKind::Bernoulli:
       return random(op, at);
     case OpKind::Reshape:
     case OpKind::BroadcastTo:
