@@ -17,7 +17,7 @@ struct Composite {
   ir::OpKind kind;
   std::span<const ir::Value> operands;
   const ir::Attrs& attrs;
-  std::span<const ir::Type> types;
+  std::span<const ir::Type> results;
 
   ir::Value operand(size_t index) const { return operands[index]; }
   bool has(size_t index) const { return index < operands.size(); }

@@ -158,7 +158,7 @@ class Attention {
 std::vector<Value> decompose_attention(const Composite& op, ir::Builder& builder) {
   Attention it(op, builder);
   Parts& parts = it.parts();
-  if (it.empty()) return {it.zeros(op.types[0]), builder.constant(op.types[1], -HUGE_VAL)};
+  if (it.empty()) return {it.zeros(op.results[0]), builder.constant(op.results[1], -HUGE_VAL)};
   Value s = it.scores();
   Value top = builder.max(s, {3}, true);
   Value dead = parts.make(OpKind::Eq, {top, it.scalar(-HUGE_VAL)});
@@ -170,8 +170,9 @@ std::vector<Value> decompose_attention(const Composite& op, ir::Builder& builder
   Value log_sum = parts.make(OpKind::Add, {shift, parts.make(OpKind::Log, {total})});
   Value lse = parts.make(OpKind::Where, {dead, it.scalar(-HUGE_VAL), log_sum});
   Value p = it.narrow(it.dropped(parts.make(OpKind::Div, {exp, total})));
-  Value product = it.product(it.grouped(p), it.read_by_any(it.v), false, false, op.types[0].dtype);
-  return {it.ungrouped(product), builder.reshape(lse, op.types[1].shape)};
+  Value product =
+      it.product(it.grouped(p), it.read_by_any(it.v), false, false, op.results[0].dtype);
+  return {it.ungrouped(product), builder.reshape(lse, op.results[1].shape)};
 }
 
 /// ds = p (dp - (Σ dy y - dlse)) with p = exp(s - lse); rows without a key have lse -inf, and
@@ -181,7 +182,7 @@ std::vector<Value> decompose_attention_grad(const Composite& op, ir::Builder& bu
   Parts& parts = it.parts();
   std::vector<Value> results;
   if (it.empty()) {
-    for (const Type& type : op.types) results.push_back(it.zeros(type));
+    for (const Type& type : op.results) results.push_back(it.zeros(type));
     return results;
   }
   const Shape column = it.q.shape().with(3, 1);
@@ -200,9 +201,9 @@ std::vector<Value> decompose_attention_grad(const Composite& op, ir::Builder& bu
   Value ds = parts.make(OpKind::Mul0, {p, parts.make(OpKind::Sub, {dp, spread})});
   Value scaled =
       it.grouped(it.narrow(parts.make(OpKind::Mul, {ds, it.scalar(op.float_attr("scale"))})));
-  results = {it.ungrouped(it.product(scaled, k, false, false, op.types[0].dtype)),
-             it.product(scaled, it.grouped(q), true, false, op.types[1].dtype),
-             it.product(it.grouped(weights), it.grouped(dy), true, false, op.types[2].dtype)};
+  results = {it.ungrouped(it.product(scaled, k, false, false, op.results[0].dtype)),
+             it.product(scaled, it.grouped(q), true, false, op.results[1].dtype),
+             it.product(it.grouped(weights), it.grouped(dy), true, false, op.results[2].dtype)};
   if (op.bool_attr("mask_grad")) results.push_back(it.to_mask(ds));
   return results;
 }

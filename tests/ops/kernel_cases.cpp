@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ops/kernel_cases.h>
-
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/printer.h>
@@ -10,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <ops/kernel_case_draft.h>
 
 namespace mezzo::test {
 
@@ -25,32 +24,6 @@ using ir::Type;
 using ir::TypeRule;
 
 namespace {
-
-using Ints = std::vector<int64_t>;
-
-constexpr int64_t kRows = 65539;  // beyond 16 bits, prime
-constexpr int64_t kColumns = 9;
-
-struct Draft {
-  OpKind kind;
-  DType dtype;
-  Extent extent;
-  std::vector<KernelCase>& cases;
-
-  const OpInfo& info() const { return ir::op_info(kind); }
-  bool small() const { return extent == Extent::Small; }
-
-  /// Shapes of the main operand.
-  std::vector<Shape> shapes() const {
-    if (!small()) return {Shape{kRows, kColumns}};
-    return {Shape{},        Shape{1},    Shape{7, 13}, Shape{3, 1, 5},
-            Shape{4, 5, 5}, Shape{3, 0}, Shape{0, 4},  Shape{4097}};
-  }
-
-  /// One case for each variant of the attributes that the row leaves open.
-  void add(std::vector<Type> operands, const Attrs& attrs, std::vector<Type> declared = {},
-           std::string domains = "", int64_t index_limit = 4) const;
-};
 
 /// What an attribute is set to where no generator knows better, away from its default.
 Attr trial(const ir::AttrInfo& attribute) {
@@ -238,33 +211,6 @@ void products(const Draft& draft) {
     }
 }
 
-void losses(const Draft& draft) {
-  for (const Shape& shape : draft.shapes()) {
-    if (shape.rank() == 0 || shape[shape.rank() - 1] == 0) continue;
-    Type logits(draft.dtype, shape), labels(DType::I32, shape.without(shape.rank() - 1));
-    for (const char* reduce : {"mean", "sum", "none"}) {
-      std::vector<Type> operands = {logits, labels};
-      bool each = std::string_view(reduce) == "none";
-      if (draft.info().operands.size() > 2)
-        operands.push_back(logits.with(each ? labels.shape : Shape()));
-      draft.add(operands, {{"reduce", Attr(std::string(reduce))}}, {}, "", shape[shape.rank() - 1]);
-    }
-  }
-}
-
-void randoms(const Draft& draft) {
-  for (const Shape& shape : draft.shapes())
-    for (bool offset : {false, true}) {
-      std::vector<Type> operands = {Type(DType::I64, {2})};
-      if (offset) operands.emplace_back(DType::I64, Shape());
-      draft.add(operands, {{"stream", Attr(int64_t{7})}}, {Type(draft.dtype, shape)});
-    }
-}
-
-void generators_of_random(const Draft& draft) {
-  if (draft.dtype == DType::I64 && draft.small()) draft.add({Type(DType::I64, {2})}, {});
-}
-
 void scale_updates(const Draft& draft) {
   if (draft.dtype != DType::F32 || !draft.small()) return;
   // Verdicts are drawn below 8, counts below 4.
@@ -303,8 +249,6 @@ void plain_updates(const Draft& draft) {
 
 void adaptive_updates(const Draft& draft) { updates(draft, {}, "ggts", "appu"); }
 
-using Generator = void (*)(const Draft&);
-
 /// By shape rule. Null: no kernel, see no_kernel.
 const std::map<std::string_view, Generator>& generators() {
   static const std::map<std::string_view, Generator> table = {
@@ -319,9 +263,20 @@ const std::map<std::string_view, Generator>& generators() {
       {"argmax", reductions},
       {"matmul", products},
       {"same", rowwise},
-      {"cross_entropy", losses},
-      {"cross_entropy_grad", losses},
+      {"cross_entropy", class_losses},
+      {"cross_entropy_grad", class_losses},
+      {"soft_cross_entropy", class_losses},
+      {"soft_cross_entropy_grad", class_losses},
+      {"nll", class_losses},
+      {"bce", element_losses},
+      {"bce_with_logits", element_losses},
+      {"kl_div", element_losses},
+      {"attention", attentions},
+      {"attention_grad", attentions},
       {"random", randoms},
+      {"bernoulli", bernoullis},
+      {"dropout", dropouts},
+      {"categorical", categoricals},
       {"rng_advance", generators_of_random},
       {"scale_update", scale_updates},
       {"sgd", plain_updates},
@@ -371,6 +326,7 @@ std::string no_kernel(OpKind kind) {
   if (info.has(Trait::Effect)) return "the run itself judges, from flag words";
   std::string_view rule = shape_rule(kind);
   if (rule == "gradient") return "autodiff replaces it";
+  if (rule == "custom_gradient") return "autocast drops it";
   if (rule == "declared" && !info.has(Trait::ChosenType)) return "is the kernel";
   return "";
 }
