@@ -7,6 +7,7 @@ set(MEZZO_PUBLIC_HEADERS
   codegen/cuda/nvrtc.h
   codegen/llvm/emit_kernel.h
   codegen/llvm/support.h
+  dsl/attention.h
   dsl/data.h
   dsl/device.h
   dsl/gradients.h
@@ -19,12 +20,14 @@ set(MEZZO_PUBLIC_HEADERS
   dsl/mezzo.h
   dsl/movement.h
   dsl/nn.h
+  dsl/nn_attention.h
   dsl/nn_recurrent.h
   dsl/operand.h
   dsl/operands.h
   dsl/ops.h
   dsl/optim.h
   dsl/precision.h
+  dsl/random.h
   dsl/recurrent.h
   dsl/schedules.h
   dsl/tensor.h

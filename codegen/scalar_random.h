@@ -55,6 +55,16 @@ typename E::F dev_uniform(E& e, typename E::I word, int bits = 24) {
   return e.fma(high, e.constant(0x1p-16), e.mul(low, e.constant(0x1p-24)));
 }
 
+/// Whether a word is less than `limit`, at most 2^32: in two exact parts of 16 bits.
+template <ScalarEmitter E>
+typename E::B dev_word_below(E& e, typename E::I word, uint64_t limit) {
+  const auto high = word_to_float(e, e.ilshr(word, 16));
+  const auto low = word_to_float(e, e.iand(word, e.iconstant(0xFFFF)));
+  const auto high_limit = e.constant(static_cast<double>(limit >> 16));
+  const auto low_limit = e.constant(static_cast<double>(limit & 0xFFFF));
+  return e.bor(e.lt(high, high_limit), e.band(e.eq(high, high_limit), e.lt(low, low_limit)));
+}
+
 /// The top 53 bits of two words as a float in [0, 1). Width 64.
 template <ScalarEmitter E>
 typename E::F dev_uniform53(E& e, typename E::I high_word, typename E::I low_word) {

@@ -42,6 +42,10 @@ using ir::Value;
 /// Thrown where samples meet in a way that a mask does not cover; leaves this file only as nothing.
 struct Mixed {};
 
+bool has_labels(const Op& op) {
+  return op.kind() == OpKind::CrossEntropy || op.kind() == OpKind::Nll;
+}
+
 class Axes {
  public:
   explicit Axes(int64_t batch) : batch_(batch) {}
@@ -64,6 +68,7 @@ class Axes {
   void elementwise(const Op& op);
   bool reduction(const Op& op);
   void matmul(const Op& op);
+  void attention(const Op& op);
   void reshape(const Op& op);
   void movement(const Op& op);
 
@@ -113,6 +118,13 @@ void Axes::matmul(const Op& op) {
     place = right;
   }
   set(op.result(), rank - place);
+}
+
+/// Samples are the batch of every operand that has them.
+void Axes::attention(const Op& op) {
+  for (Value operand : op.operands())
+    if (of(operand) >= 0 && from_right(operand, of(operand)) != 4) throw Mixed();
+  for (Value result : op.results()) set(result, 0);
 }
 
 /// Samples stay one axis when the elements before it are as many as they were.
@@ -175,7 +187,23 @@ bool Axes::follow(const Op& op) {
       if (op.int_attr("axis") == of(op.operand(0))) throw Mixed();
       set(op.result(), of(op.operand(0)));
       return false;
+    case OpKind::Bce:
+    case OpKind::BceWithLogits:
+    case OpKind::KlDiv:
+      elementwise(op);
+      return false;
+    case OpKind::Dropout:  // draws by the number of the element
+      set(op.result(), of(op.operand(0)));
+      return false;
+    case OpKind::Attention:
+      attention(op);
+      return false;
+    case OpKind::CustomGradient:
+      for (int i = 0; i < op.num_results(); ++i)
+        set(op.result(i), of(op.operand(static_cast<int>(op.int_attr("inputs")) + i)));
+      return false;
     case OpKind::CrossEntropy:
+    case OpKind::Nll:
       // Classes lie along the last axis; an ignored label counts for nothing.
       if (of(op.operand(0)) != of(op.operand(1))) throw Mixed();
       if (op.string_attr("reduce") != "none") return true;
@@ -193,7 +221,7 @@ class Masker {
   void mask(Op& op) {
     Builder builder(&op);
     builder.set_location(op.location());
-    if (op.kind() == OpKind::CrossEntropy)
+    if (has_labels(op))
       op.set_operand(
           1, counted(builder, op.operand(1), static_cast<double>(op.int_attr("ignore_index"))));
     else if (op.kind() == OpKind::Sum)
@@ -245,7 +273,7 @@ std::vector<Op*> find_sums(ir::Function& function, Axes& axes) {
   axes.set(function.parameter(1), 0);
   for (Op& op : function.body())
     if (axes.follow(op)) {
-      int64_t ignored = op.kind() == OpKind::CrossEntropy ? op.int_attr("ignore_index") : 0;
+      int64_t ignored = has_labels(op) ? op.int_attr("ignore_index") : 0;
       if (ignored != static_cast<int32_t>(ignored)) throw Mixed();  // no label can say it
       sums.push_back(&op);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The labels of an accuracy are those of the loss: what its cross_entropy reads is what the model
-// learns, however the targets of the data set became it. Only a loss without one leaves the targets
-// themselves.
+// The labels of an accuracy are those of the loss: what its cross_entropy (or nll) reads is what
+// the model learns, however the targets of the data set became it. Only a loss without one leaves
+// the targets themselves.
 #include <mezzo/dsl/class_labels.h>
 
 #include <mezzo/dsl/ops.h>
@@ -32,6 +32,10 @@ Value behind_wide_casts(Value value) {
   return value;
 }
 
+bool reads_labels(const ir::Op& op) {
+  return op.kind() == OpKind::CrossEntropy || op.kind() == OpKind::Nll;
+}
+
 int64_t classes_of(const ir::Op& entropy) {
   return entropy.operand(0).shape()[entropy.operand(0).type().rank() - 1];
 }
@@ -56,7 +60,9 @@ std::optional<MeanLabels> mean_labels(Value loss, int depth = 16) {
   };
   switch (op.kind()) {
     case OpKind::CrossEntropy:
-      if (op.string_attr("reduce") != "mean") return std::nullopt;
+    case OpKind::Nll:
+      // With weights of the classes a batch weighs as its labels do.
+      if (op.string_attr("reduce") != "mean" || op.num_operands() > 2) return std::nullopt;
       return MeanLabels{behind_wide_casts(op.operand(1)), op.int_attr("ignore_index")};
     case OpKind::Sum:
     case OpKind::Mean:
@@ -99,7 +105,7 @@ const ir::Op* find_entropy(const ir::Function& function, Value loss, Value outpu
     for (Value operand : op->operands())
       if (made_of_targets.count(operand.def()))
         for (Value result : op->results()) made_of_targets.insert(result.def());
-    if (op->kind() != OpKind::CrossEntropy || !read.count(op)) continue;
+    if (!reads_labels(*op) || !read.count(op)) continue;
     int rank = 2 * static_cast<int>(made_of_targets.count(op->operand(1).def())) +
                (behind_casts(op->operand(0)) == behind_casts(output));
     if (rank > best_rank) best = op;
@@ -131,7 +137,7 @@ Tensor mean_of_bools(const Tensor& bools, ir::Location location) {
 std::vector<LabelRange> find_label_ranges(const ir::Function& function) {
   std::vector<LabelRange> labels;
   for (const ir::Op& op : function.body())
-    if (op.kind() == OpKind::CrossEntropy)
+    if (reads_labels(op))
       labels.push_back({classes_of(op), op.int_attr("ignore_index"), op.location(),
                         behind_wide_casts(op.operand(1)) == function.parameter(1)});
   return labels;

@@ -117,4 +117,73 @@ auto checkpoint(F&& f, ir::Location location = ir::Location::here()) {
   return f();
 }
 
+namespace detail {
+
+/// Inputs, outputs and the cotangents of the outputs to a cotangent for each float input.
+using BackwardFunction = std::function<std::vector<Tensor>(
+    std::span<const Tensor>, std::span<const Tensor>, std::span<const Tensor>)>;
+
+/// The results of `forward`, with `backward` as their gradient.
+std::vector<Tensor> trace_custom_gradient(const TensorFunction& forward,
+                                          const BackwardFunction& backward,
+                                          std::vector<Operand> arguments, ir::Location location);
+
+template <typename T>
+struct TensorCount;
+template <>
+struct TensorCount<Tensor> : std::integral_constant<size_t, 1> {};
+template <>
+struct TensorCount<std::pair<Tensor, Tensor>> : std::integral_constant<size_t, 2> {};
+template <typename... Ts>
+struct TensorCount<std::tuple<Ts...>> : std::integral_constant<size_t, sizeof...(Ts)> {};
+
+/// A backward function that takes lists, or `N` inputs, then `M` outputs and `M` cotangents.
+template <size_t N, size_t M, typename B>
+BackwardFunction erase_backward(B backward) {
+  using List = std::span<const Tensor>;
+  if constexpr (std::is_invocable_v<B&, List, List, List>) {
+    return [backward](List inputs, List outputs, List cotangents) mutable {
+      return to_tensors(backward(inputs, outputs, cotangents));
+    };
+  } else {
+    return [backward](List inputs, List outputs, List cotangents) mutable {
+      return [&]<size_t... I, size_t... O>(std::index_sequence<I...>, std::index_sequence<O...>) {
+        return to_tensors(backward(inputs[I]..., outputs[O]..., cotangents[O]...));
+      }(std::make_index_sequence<N>(), std::make_index_sequence<M>());
+    };
+  }
+}
+
+}  // namespace detail
+
+/// A function that computes `forward(x ...)` and whose gradient is what `backward` gives.
+///
+/// `forward` gives a float Tensor, or a pair or tuple of them. `backward(x ..., y ..., dy ...)`
+/// takes the inputs, the outputs and their cotangents, all as Tensors, or three spans of Tensors,
+/// and gives a cotangent for each float input, of its shape. What either captures is a constant for
+/// the gradient: parameters that are to learn are inputs. A second derivative differentiates
+/// `backward` as it is written; where that reads an output y, the output has the custom gradient
+/// again, and where it reads an input x it has the ordinary one.
+///
+///   auto clipped = custom_gradient(
+///       [](Tensor x) { return x; },
+///       [](Tensor x, Tensor y, Tensor dy) { return minimum(maximum(dy, -1.0), 1.0); });
+template <typename F, typename B>
+auto custom_gradient(F forward, B backward, ir::Location location = ir::Location::here()) {
+  return [forward, backward, location](const auto&... arguments)
+    requires std::is_invocable_v<F&, detail::TensorFor<decltype(arguments)>...>
+  {
+    constexpr size_t kInputs = sizeof...(arguments);
+    using Result =
+        std::decay_t<std::invoke_result_t<const F&, detail::TensorFor<decltype(arguments)>...>>;
+    constexpr size_t kOutputs = detail::TensorCount<Result>::value;
+    std::vector<Tensor> all = detail::trace_custom_gradient(
+        detail::erase<kInputs>(forward), detail::erase_backward<kInputs, kOutputs>(backward),
+        {Operand(arguments).at(location)...}, location);
+    return [&]<size_t... O>(std::index_sequence<O...>) {
+      return Result{all[O]...};
+    }(std::make_index_sequence<kOutputs>());
+  };
+}
+
 }  // namespace mezzo

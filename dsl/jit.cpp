@@ -62,6 +62,7 @@ JitPrograms::Entry& JitPrograms::entry(std::span<const Array> arguments, ir::Loc
 
   Entry entry;
   Trace trace("jit", options_.policy ? options_.policy->storage() : f32);
+  trace.training = options_.training;
   ir::Function* main = trace.begin_function("main");
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < arguments.size(); ++i)

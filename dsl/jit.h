@@ -24,6 +24,8 @@ struct JitOptions {
   std::optional<Policy> policy = std::nullopt;
   /// `excess` or `as-written`.
   std::string rounding = "excess";
+  /// Layers do what they do while a model is trained: nn::Dropout drops.
+  bool training = false;
   /// Of random operations and of parameters without values.
   uint64_t seed = 0;
   /// 0: the default of the machine.

@@ -2,6 +2,7 @@
 // Everything that a program needs: `#include <mezzo/mezzo.h>`.
 #pragma once
 
+#include <mezzo/dsl/attention.h>
 #include <mezzo/dsl/data.h>
 #include <mezzo/dsl/gradients.h>
 #include <mezzo/dsl/indexing.h>
@@ -12,10 +13,12 @@
 #include <mezzo/dsl/metrics.h>
 #include <mezzo/dsl/movement.h>
 #include <mezzo/dsl/nn.h>
+#include <mezzo/dsl/nn_attention.h>
 #include <mezzo/dsl/nn_recurrent.h>
 #include <mezzo/dsl/ops.h>
 #include <mezzo/dsl/optim.h>
 #include <mezzo/dsl/precision.h>
+#include <mezzo/dsl/random.h>
 #include <mezzo/dsl/schedules.h>
 #include <mezzo/dsl/trainer.h>
 #include <mezzo/ir/error.h>

@@ -80,24 +80,6 @@ std::vector<passes::Finding> find_twins(const std::vector<ProgramParameter>& par
   return findings;
 }
 
-namespace {
-
-/// While it lives, ops and parameters belong to the layer.
-class LayerScope {
- public:
-  LayerScope(Trace& trace, const std::shared_ptr<LayerState>& layer, ir::Location location)
-      : trace_(trace) {
-    trace_.enter_layer(layer, location);
-  }
-  ~LayerScope() { trace_.leave_layer(); }
-  LayerScope(const LayerScope&) = delete;
-  LayerScope& operator=(const LayerScope&) = delete;
-
- private:
-  Trace& trace_;
-};
-
-}  // namespace
 }  // namespace detail
 
 namespace nn {

@@ -144,17 +144,6 @@ Tensor matmul(Operand a, Operand b, MatmulOptions options) {
       trace.create(OpKind::Matmul, values, std::move(attrs), a.location())->result());
 }
 
-Tensor cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options) {
-  Trace& trace = require(OpKind::CrossEntropy, logits.location());
-  Value x = detail::single(trace, OpKind::CrossEntropy, logits);
-  Value y = detail::single(trace, OpKind::CrossEntropy, labels);
-  return trace.tensor(trace.make(OpKind::CrossEntropy, {x, y},
-                                 {{"reduce", std::string(options.reduce)},
-                                  {"ignore_index", options.ignore_index},
-                                  {"label_smoothing", options.label_smoothing}},
-                                 logits.location()));
-}
-
 Tensor reshape(Operand x, Dims shape) {
   for (int64_t length : shape)
     if (length < -1)
@@ -246,25 +235,6 @@ Tensor iota(Dims shape, DType dtype, int64_t axis, Location location) {
   int rank = static_cast<int>(shape.size());
   return nullary(OpKind::Iota, type_of("iota", dtype, shape, location),
                  {{"axis", from_start(axis, rank)}}, location);
-}
-
-namespace {
-
-Tensor random(OpKind kind, const Dims& shape, DType dtype, ir::Location location) {
-  Trace& trace = require(kind, location);
-  ir::Type type = type_of(ir::to_string(kind), dtype, shape, location);
-  Value rng = trace.rng(location);
-  return trace.tensor(trace.make(kind, {rng}, {{"stream", trace.next_stream()}}, location, {type}));
-}
-
-}  // namespace
-
-Tensor random_uniform(Dims shape, DType dtype, Location location) {
-  return random(OpKind::RandomUniform, shape, dtype, location);
-}
-
-Tensor random_normal(Dims shape, DType dtype, Location location) {
-  return random(OpKind::RandomNormal, shape, dtype, location);
 }
 
 }  // namespace mezzo

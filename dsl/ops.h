@@ -85,15 +85,6 @@ struct MatmulOptions {
 /// on the right a column, and the axis that it lacks is not in the result, as in NumPy.
 Tensor matmul(Operand a, Operand b, MatmulOptions options = {});
 
-struct CrossEntropyOptions {
-  /// "mean", "sum" or "none".
-  std::string_view reduce = "mean";
-  int64_t ignore_index = -100;
-  double label_smoothing = 0;
-};
-/// Negative log-likelihood of i32 class indices under the softmax of the last axis.
-Tensor cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options = {});
-
 /// One length may be -1: it follows from the others.
 Tensor reshape(Operand x, Dims shape);
 /// Axes in the order `perm`; reversed when left out.
@@ -114,9 +105,5 @@ Tensor constant(std::vector<double> values, Dims shape, DType dtype = f32,
                 Location location = Location::here());
 /// 0, 1, 2 ... along `axis`.
 Tensor iota(Dims shape, DType dtype = i32, int64_t axis = 0, Location location = Location::here());
-/// Uniform in [0, 1), from the seed of the program and a stream of its own.
-Tensor random_uniform(Dims shape, DType dtype = f32, Location location = Location::here());
-/// Normal with mean 0 and deviation 1.
-Tensor random_normal(Dims shape, DType dtype = f32, Location location = Location::here());
 
 }  // namespace mezzo

@@ -55,6 +55,8 @@ class Tensor {
   int rank() const { return type_.rank(); }
   /// Length of an axis, counted from the end when negative; throws UserError when out of range.
   int64_t dim(int axis, ir::Location location = ir::Location::here()) const;
+  /// Whether it stands for a value; false for an empty handle.
+  bool has_value() const { return def_ != nullptr; }
   explicit operator bool() const = delete;  // a traced value has no number yet; see `where`
 
   /// Names the value in the IR; the same tensor. A number is added where the name is taken.

@@ -90,6 +90,9 @@ class Trace {
   /// user.
   ir::Location place;
 
+  /// Layers do what they do while a model is trained: dropout drops.
+  bool training = false;
+
   /// Calls of layers, in order, for the summary.
   struct LayerCall {
     std::string scope, kind;
@@ -177,6 +180,21 @@ class PlaceScope {
  private:
   Trace& trace_;
   ir::Location before_;
+};
+
+/// While it lives, ops and parameters belong to the layer.
+class LayerScope {
+ public:
+  LayerScope(Trace& trace, const std::shared_ptr<LayerState>& layer, ir::Location location)
+      : trace_(trace) {
+    trace_.enter_layer(layer, location);
+  }
+  ~LayerScope() { trace_.leave_layer(); }
+  LayerScope(const LayerScope&) = delete;
+  LayerScope& operator=(const LayerScope&) = delete;
+
+ private:
+  Trace& trace_;
 };
 
 /// The attribute of a number in `dtype`. Throws UserError "`WHAT`: the literal ..." where an

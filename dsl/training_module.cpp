@@ -239,6 +239,7 @@ TrainingModule trace_training(const TrainingDescription& description, const ir::
                               const ir::Type& targets) {
   TrainingModule traced;
   Trace trace("training", description.options.policy.storage());
+  trace.training = true;
   ir::Function* loss = trace_loss_into(trace, description, inputs, targets, traced);
   StepTracer(trace, description, traced).run(*loss);
   traced.findings = std::move(trace.findings);

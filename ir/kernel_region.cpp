@@ -113,8 +113,7 @@ bool is_flat(std::span<const Value> yields) {
   const Shape& space = yields[0].shape();
   for (const Op* op : ops_behind(yields)) {
     const bool pointwise = is_elementwise(op->kind()) || op->kind() == OpKind::Constant ||
-                           op->kind() == OpKind::RandomUniform ||
-                           op->kind() == OpKind::RandomNormal;
+                           op->info().has(Trait::Random);
     const bool scalar = op->result().type().elements() == 1;
     if (!scalar && (!pointwise || !(op->result().shape() == space))) return false;
     if (op->info().has(Trait::Random)) continue;  // reads its state, not a tensor

@@ -32,4 +32,9 @@ constexpr std::array<uint32_t, 4> random_block(uint64_t seed, uint64_t step, uin
                        {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
 }
 
+/// floor(p 2^32) for a probability: an event of that probability happens where a word is less.
+constexpr uint64_t probability_words(double probability) {
+  return static_cast<uint64_t>(probability * 0x1p32);
+}
+
 }  // namespace mezzo::ir

@@ -48,6 +48,18 @@ int normalize_axis(const InferContext& context, int64_t axis, int rank);
   std::vector<Type> infer_##shape(const InferContext&);
 #include <mezzo/ir/ops.def>
 
+// What rules share; each throws UserError.
+
+/// The operand is of a float type.
+void expect_float(const InferContext& context, int operand);
+/// The operand is of exactly that type.
+void expect_type(const InferContext& context, size_t operand, const Type& wanted);
+/// The one result type that the creator states.
+const Type& declared(const InferContext& context);
+
+/// The function that the attribute `func` names.
+Function& named_function(const InferContext& context);
+
 /// Shape of reducing `axes` of `shape`.
 Shape reduced_shape(const Shape& shape, std::span<const int64_t> axes, bool keepdims);
 

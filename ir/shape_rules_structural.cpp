@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape rules of movement, reductions, products, losses, random numbers and the ops of the training
-// step.
+// Shape rules of movement, reductions, products and the ops of the training step.
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/loss_scale.h>
 #include <mezzo/ir/shape_rules.h>
@@ -11,14 +10,6 @@
 #include <cmath>
 
 namespace mezzo::ir {
-
-namespace {
-
-std::string list_text(std::span<const int64_t> values) {
-  std::string out = "[";
-  for (size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + std::to_string(values[i]);
-  return out + "]";
-}
 
 void expect_float(const InferContext& context, int operand) {
   DType dtype = context.operands[static_cast<size_t>(operand)].dtype;
@@ -35,6 +26,14 @@ void expect_type(const InferContext& context, size_t operand, const Type& wanted
 const Type& declared(const InferContext& context) {
   if (context.declared.size() != 1) context.fail("needs its result type");
   return context.declared[0];
+}
+
+namespace {
+
+std::string list_text(std::span<const int64_t> values) {
+  std::string out = "[";
+  for (size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + std::to_string(values[i]);
+  return out + "]";
 }
 
 /// Reduced axes: sorted, in range, without repetition.
@@ -221,83 +220,21 @@ std::vector<Type> infer_matmul(const InferContext& context) {
   return {Type(dtype, shape.inserted(shape.rank(), n))};
 }
 
-namespace {
-
-/// Logits [..., classes] and i32 labels [...].
-void check_labels(const InferContext& context) {
-  const Type &logits = context.operands[0], &labels = context.operands[1];
-  expect_float(context, 0);
-  if (logits.rank() < 1) context.fail("logits need a class axis");
-  if (logits.shape[logits.rank() - 1] == 0)
-    context.fail("there must be at least one class, not 0",
-                 "the classes are the last axis of the logits");
-  if (labels.dtype != DType::I32)
-    context.fail(std::string("labels must be i32, not ") + to_string(labels.dtype),
-                 "labels are class indices; cast them to i32");
-  if (!(labels.shape == logits.shape.without(logits.rank() - 1)))
-    context.fail("labels must have the shape of logits without the class axis",
-                 "for one-hot targets take argmax over the class axis first");
-  std::string reduce = context.text("reduce");
-  if (reduce != "mean" && reduce != "sum" && reduce != "none")
-    context.fail("reduce must be \"mean\", \"sum\" or \"none\", not \"" + reduce + "\"");
-  double smoothing = context.number("label_smoothing");
-  if (!(smoothing >= 0 && smoothing <= 1)) context.fail("label_smoothing must lie in [0, 1]");
-}
-
-Type loss_type(const InferContext& context) {
-  const Type& logits = context.operands[0];
-  bool each = context.text("reduce") == "none";
-  return logits.with(each ? context.operands[1].shape : Shape());
-}
-
-}  // namespace
-
-std::vector<Type> infer_cross_entropy(const InferContext& context) {
-  check_labels(context);
-  return {loss_type(context)};
-}
-
-std::vector<Type> infer_cross_entropy_grad(const InferContext& context) {
-  check_labels(context);
-  expect_type(context, 2, loss_type(context));
-  return {context.operands[0]};
-}
-
-std::vector<Type> infer_random(const InferContext& context) {
-  expect_type(context, 0, Type(DType::I64, {2}));
-  if (context.operands.size() > 1) expect_type(context, 1, Type(DType::I64, {}));
-  const Type& type = declared(context);
-  if (!is_float(type.dtype))
-    context.fail(std::string("gives a float type, not ") + to_string(type.dtype));
-  return {type};
-}
-
-std::vector<Type> infer_rng_advance(const InferContext& context) {
-  expect_type(context, 0, Type(DType::I64, {2}));
-  return {context.operands[0]};
-}
-
 std::vector<Type> infer_gradient(const InferContext& context) {
-  MEZZO_CHECK(context.module, "gradient needs its module");
-  const std::string& name = context.attrs.find("func")->as<Symbol>().name;
-  Function* function = context.module->function(name);
-  if (!function) {
-    std::vector<std::string> known;
-    for (const auto& each : context.module->functions()) known.push_back(each->name());
-    context.fail("there is no function '" + name + "'" + did_you_mean(name, known));
-  }
+  Function& function = named_function(context);
+  const std::string& name = function.name();
   bool seed = context.attrs.get_bool("seed");
   size_t count = context.operands.size() - (seed && !context.operands.empty() ? 1 : 0);
-  if (count != static_cast<size_t>(function->num_parameters()))
-    context.fail("@" + name + " takes " + counted(function->num_parameters(), "operand") +
-                 ", not " + std::to_string(count));
+  if (count != static_cast<size_t>(function.num_parameters()))
+    context.fail("@" + name + " takes " + counted(function.num_parameters(), "operand") + ", not " +
+                 std::to_string(count));
   for (size_t i = 0; i < count; ++i)
-    if (!(context.operands[i] == function->parameter(static_cast<int>(i)).type()))
+    if (!(context.operands[i] == function.parameter(static_cast<int>(i)).type()))
       context.fail("operand " + std::to_string(i) + " of @" + name + " must be " +
-                   to_string(function->parameter(static_cast<int>(i)).type()) + ", not " +
+                   to_string(function.parameter(static_cast<int>(i)).type()) + ", not " +
                    to_string(context.operands[i]));
   std::vector<Type> types;
-  for (Value value : function->results()) types.push_back(value.type());
+  for (Value value : function.results()) types.push_back(value.type());
   if (types.empty() || types[0].rank() != 0 || !is_float(types[0].dtype))
     context.fail("the first result of @" + name + " must be a float scalar, the loss");
   for (int64_t index : context.ints("wrt")) {

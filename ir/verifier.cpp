@@ -209,6 +209,9 @@ void check_typed(VerifierContext& context) {
     if (op.attrs().has("grad_of"))
       context.report(op, std::string("has attribute 'grad_of' in stage ") +
                              to_string(context.module().stage()) + "; autocast drops it");
+    if (op.kind() == OpKind::CustomGradient)
+      context.report(op, std::string("may not stand in stage ") +
+                             to_string(context.module().stage()) + "; autocast drops it");
   });
 }
 

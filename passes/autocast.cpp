@@ -206,8 +206,13 @@ class Caster {
     for (int i = 0; i < op.num_operands(); ++i)
       if (op.info().precision_of(i) == Precision::Narrow)
         set_operand(op, i, policy.compute, reason);
-    bool straight = wide_only_.contains(op.result().def());
-    set_results(op, straight ? DType::F32 : policy.compute);
+    cast_wide_operands(op);
+    // Saved results have wide readers alone, and f32.
+    for (Value result : op.results()) {
+      if (!is_float(result.dtype())) continue;
+      const bool straight = wide_only_.contains(result.def());
+      result.set_type(result.type().with(straight ? DType::F32 : policy.compute));
+    }
   }
 
   void rewrite_keep(Op& op) {
@@ -311,6 +316,16 @@ class Caster {
   std::map<std::pair<const ValueDef*, DType>, Value> casts_;
 };
 
+/// A custom gradient has been taken, or is not asked for: what its op gives is what it was given.
+void drop_custom_gradients(Function& function) {
+  for (Op& op : function.body()) {
+    if (op.kind() != OpKind::CustomGradient) continue;
+    for (int i = 0; i < op.num_results(); ++i)
+      op.result(i).replace_all_uses_with(op.operand(static_cast<int>(op.int_attr("inputs")) + i));
+    op.erase();
+  }
+}
+
 /// Ops that can turn finite operands into a non-finite result, casts that can overflow, and
 /// whatever `all_finite` judges directly, in program order.
 void number_words(Function& function) {
@@ -360,6 +375,7 @@ bool autocast(Module& module, PassContext& context) {
   std::optional<PrecisionPolicy> policy;
   if (!name.empty()) policy = policy_by_name(name);
   for (const auto& function : module.functions()) {
+    drop_custom_gradients(*function);
     for (const Op& op : function->body())
       // An unknown one is an error also where nothing is cast.
       if (std::string region = op.attrs().get_string("policy"); !region.empty())

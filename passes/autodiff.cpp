@@ -110,6 +110,7 @@ class ReverseSweep {
 
   Value inlined(Value value) const { return inlined_.at(value.def()); }
   bool active(Value value) const { return active_.count(value.def()) != 0; }
+  Op* place() const { return place_; }
   void add(Value value, int operand, Value cotangent);
 
  private:
@@ -225,6 +226,7 @@ Value GradContext::cotangent(int index) {
   Value value = sweep_.total(source_.result(index));
   return value ? value : builder.constant(source_.result(index).type(), 0);
 }
+Op* GradContext::place() const { return sweep_.place(); }
 void GradContext::accumulate(int index, Value cotangent) {
   if (wants(index)) sweep_.add(source_.operand(index), index, cotangent);
 }
@@ -312,7 +314,10 @@ Function* take_parts(Function& source) {
     std::vector<Value> operands;
     for (Value value : op.operands()) operands.push_back(map.at(value.def()));
     builder.derive_from(&op);
-    std::vector<Value> results = decompose_composite({op.kind(), operands, op.attrs()}, builder);
+    std::vector<ir::Type> types;
+    for (Value result : op.results()) types.push_back(result.type());
+    std::vector<Value> results =
+        decompose_composite({op.kind(), operands, op.attrs(), types}, builder);
     for (size_t i = 0; i < results.size(); ++i)
       map[op.result(static_cast<int>(i)).def()] = results[i];
   }
@@ -419,7 +424,8 @@ void assign_roles(const TrainingStep& step) {
 
 // --- order
 
-/// Expands the gradients of a function after those of the functions that it differentiates.
+/// Expands the gradients of a function after those of the functions that it differentiates or takes
+/// as custom gradients.
 class Expander {
  public:
   explicit Expander(PassContext& context) : context_(context) {}
@@ -429,14 +435,16 @@ class Expander {
     if (!fresh) return false;
     bool changed = false;
     for (Op& op : function->body()) {
-      if (op.kind() != OpKind::Gradient) continue;
+      if (op.kind() != OpKind::Gradient && op.kind() != OpKind::CustomGradient) continue;
       const std::string& name = op.attrs().find("func")->as<ir::Symbol>().name;
       Function* inner = function->module()->function(name);
       auto known = states_.find(inner);
       if (known != states_.end() && known->second == kOpen)
-        throw UserError(op.location(), "gradient: @" + name + " differentiates itself",
+        throw UserError(op.location(),
+                        std::string(op.info().name) + ": @" + name + " differentiates itself",
                         "a function may not reach its own gradient");
-      run(inner);
+      changed |= run(inner);
+      if (op.kind() == OpKind::CustomGradient) continue;  // its rule puts the function in its place
       expand(&op, context_);
       changed = true;
     }

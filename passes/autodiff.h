@@ -35,6 +35,9 @@ class GradContext {
   /// operand was broadcast are summed; the element type must be that of the operand.
   void accumulate(int index, ir::Value cotangent);
 
+  /// The op before which backward ops are put.
+  ir::Op* place() const;
+
   /// A scalar constant of element type `dtype`, which broadcasts.
   ir::Value scalar(ir::DType dtype, double value) { return builder.constant({dtype, {}}, value); }
   /// An op without attributes and with a single result.

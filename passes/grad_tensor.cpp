@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradient rules of views, movement, reductions, products, softmax and losses.
+// Gradient rules of views, movement, reductions, products and softmax.
 #include <mezzo/passes/autodiff.h>
 
 #include <algorithm>
@@ -151,7 +151,7 @@ void grad_matmul(GradContext& c) {
   c.accumulate(1, tb ? matmul(c, g, a, true, ta) : matmul(c, a, g, !ta, false));
 }
 
-// --- softmax and losses
+// --- softmax
 
 void grad_softmax(GradContext& c) {
   c.accumulate(0, c.builder.make(OpKind::SoftmaxGrad, {c.result(), c.cotangent()},
@@ -161,14 +161,6 @@ void grad_softmax(GradContext& c) {
 void grad_log_softmax(GradContext& c) {
   c.accumulate(0, c.builder.make(OpKind::LogSoftmaxGrad, {c.result(), c.cotangent()},
                                  {{"axis", c.op().int_attr("axis")}}));
-}
-
-void grad_cross_entropy(GradContext& c) {
-  Attrs attrs{{"reduce", c.op().string_attr("reduce")},
-              {"ignore_index", c.op().int_attr("ignore_index")},
-              {"label_smoothing", c.op().float_attr("label_smoothing")}};
-  c.accumulate(0, c.builder.make(OpKind::CrossEntropyGrad,
-                                 {c.operand(0), c.operand(1), c.cotangent()}, std::move(attrs)));
 }
 
 }  // namespace mezzo::passes

@@ -107,7 +107,7 @@ void keep_only(ir::Module& module, const ir::Function& wanted) {
     const ir::Function* function = queue.back();
     queue.pop_back();
     for (const ir::Op& op : function->body()) {
-      if (op.kind() != ir::OpKind::Gradient) continue;
+      if (op.kind() != ir::OpKind::Gradient && op.kind() != ir::OpKind::CustomGradient) continue;
       ir::Function* target = module.function(op.attrs().find("func")->as<ir::Symbol>().name);
       if (target && kept.insert(target).second) queue.push_back(target);
     }

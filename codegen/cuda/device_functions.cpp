@@ -5,6 +5,7 @@
 #include <mezzo/codegen/cuda/text_emitter.h>
 #include <mezzo/codegen/scalar_functions.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/philox.h>
 
 #include <fmt/format.h>
 
@@ -80,10 +81,14 @@ namespace {
 /// Bits of a uniform number of a narrow type.
 int uniform_bits(DType dtype) { return dtype == DType::F16 ? 11 : dtype == DType::BF16 ? 8 : 24; }
 
+uint64_t words_below(const ir::Op& op) { return ir::probability_words(op.float_attr("p")); }
+
 /// The rounding of normal numbers is left to the caller, so only uniform ones depend on the type.
-std::string random_name(OpKind kind, DType dtype) {
+std::string random_name(const ir::Op& op) {
+  const DType dtype = op.result().dtype();
   const bool wide = dtype == DType::F64;
-  if (kind == OpKind::RandomNormal) return wide ? "random_normal_f64" : "random_normal_f32";
+  if (op.kind() == OpKind::Bernoulli) return fmt::format("bernoulli_{}", words_below(op));
+  if (op.kind() == OpKind::RandomNormal) return wide ? "random_normal_f64" : "random_normal_f32";
   return fmt::format("random_uniform_{}", wide ? 53 : uniform_bits(dtype));
 }
 
@@ -99,9 +104,10 @@ std::array<std::string, 4> random_words(TextEmitter& e) {
 
 }  // namespace
 
-std::string DeviceFunctions::call_random(OpKind kind, DType dtype, const std::string& operands) {
-  const bool wide = dtype == DType::F64, normal = kind == OpKind::RandomNormal;
-  const std::string name = random_name(kind, dtype);
+std::string DeviceFunctions::call_random(const ir::Op& op, const std::string& operands) {
+  const DType dtype = op.result().dtype();
+  const bool wide = dtype == DType::F64, normal = op.kind() == OpKind::RandomNormal;
+  const std::string name = random_name(op);
   if (!defined_.insert(name).second) return fmt::format("{}({})", name, operands);
   std::string body;
   TextEmitter e(body, wide ? 64 : 32);
@@ -122,6 +128,8 @@ std::string DeviceFunctions::call_random(OpKind kind, DType dtype, const std::st
     if (normal) {
       const auto pair = dev_normal(e, first, second);
       result = pick(odd, pair[1], pair[0]);
+    } else if (op.kind() == OpKind::Bernoulli) {
+      result = dev_word_below(e, pick(odd, second, first), words_below(op));
     } else {
       result = dev_uniform(e, pick(odd, second, first), uniform_bits(dtype));
     }
@@ -129,26 +137,29 @@ std::string DeviceFunctions::call_random(OpKind kind, DType dtype, const std::st
   text_ += fmt::format(
       "DEVICE {0} {1}(const u64 element, const u64 seed, const u64 step, const u64 stream) {{\n"
       "  const u64 counter = element >> {2};\n{3}  return {4};\n}}\n\n",
-      e.float_type(), name, wide ? 1 : 2, body, result);
+      op.kind() == OpKind::Bernoulli ? "bool" : e.float_type(), name, wide ? 1 : 2, body, result);
   return fmt::format("{}({})", name, operands);
 }
 
-std::string DeviceFunctions::call_random_group(OpKind kind, DType dtype,
-                                               const std::string& operands) {
+std::string DeviceFunctions::call_random_group(const ir::Op& op, const std::string& operands) {
+  const DType dtype = op.result().dtype();
   const bool wide = dtype == DType::F64;
-  const std::string name = random_name(kind, dtype) + "_group";
+  const std::string name = random_name(op) + "_group";
   if (!defined_.insert(name).second) return fmt::format("{}({})", name, operands);
   std::string body;
   TextEmitter e(body, wide ? 64 : 32);
   const std::array<std::string, 4> words = random_words(e);
   std::vector<std::string> results;
-  if (kind == OpKind::RandomNormal) {
+  if (op.kind() == OpKind::RandomNormal) {
     const auto first = wide ? dev_normal(e, words) : dev_normal(e, words[0], words[1]);
     results.assign(first.begin(), first.end());
     if (!wide)
       for (const std::string& second : dev_normal(e, words[2], words[3])) results.push_back(second);
   } else if (wide) {
     results = {dev_uniform53(e, words[0], words[1]), dev_uniform53(e, words[2], words[3])};
+  } else if (op.kind() == OpKind::Bernoulli) {
+    for (const std::string& word : words)
+      results.push_back(dev_word_below(e, word, words_below(op)));
   } else {
     for (const std::string& word : words)
       results.push_back(dev_uniform(e, word, uniform_bits(dtype)));
@@ -160,7 +171,7 @@ std::string DeviceFunctions::call_random_group(OpKind kind, DType dtype,
       "DEVICE void {0}({1} (&x)[V], const u32 at, const u64 element, const u64 seed,\n"
       "    const u64 step, const u64 stream) {{\n"
       "  const u64 counter = element >> {2};\n{3}}}\n\n",
-      name, e.float_type(), wide ? 1 : 2, body);
+      name, op.kind() == OpKind::Bernoulli ? "bool" : e.float_type(), wide ? 1 : 2, body);
   return fmt::format("{}({})", name, operands);
 }
 

@@ -4,8 +4,7 @@
 #pragma once
 
 #include <mezzo/codegen/source_writer.h>
-#include <mezzo/ir/dtype.h>
-#include <mezzo/ir/op_info.h>
+#include <mezzo/ir/graph.h>
 
 #include <set>
 #include <string>
@@ -19,14 +18,13 @@ class DeviceFunctions {
   /// written to `writer`.
   std::string call(ir::OpKind kind, int width, const std::vector<std::string>& operands,
                    SourceWriter& writer, const std::string& prefix);
-  /// A call of random_uniform or random_normal of that element type; operands are u64 element, u64
-  /// seed, u64 step, u64 stream.
-  std::string call_random(ir::OpKind kind, ir::DType dtype, const std::string& operands);
+  /// A call for a random op; operands are u64 element, u64 seed, u64 step, u64 stream.
+  std::string call_random(const ir::Op& op, const std::string& operands);
   /// Numbers that one counter gives: 4, of f64 2.
   static int random_group(ir::DType dtype) { return dtype == ir::DType::F64 ? 2 : 4; }
   /// A call that writes a group to an array; operands are the array, u32 its first number, u64
   /// element (a multiple of the group), u64 seed, u64 step, u64 stream.
-  std::string call_random_group(ir::OpKind kind, ir::DType dtype, const std::string& operands);
+  std::string call_random_group(const ir::Op& op, const std::string& operands);
 
   /// Definitions of all functions that were called.
   const std::string& text() const { return text_; }

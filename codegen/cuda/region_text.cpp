@@ -380,6 +380,7 @@ RegionText::Text RegionText::eval_op(const ir::Op& op, const TextCoordinates& at
       return gather(op, at);
     case OpKind::RandomUniform:
     case OpKind::RandomNormal:
+    case OpKind::Bernoulli:
       return random(op, at);
     case OpKind::Reshape:
     case OpKind::BroadcastTo:

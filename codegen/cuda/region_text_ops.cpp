@@ -239,8 +239,7 @@ RegionText::Text RegionText::random(const ir::Op& op, const TextCoordinates& at)
     value = random_groups(op, level, element, state, tail);
   } else {
     const std::string operands = element + ", " + state;
-    value = define(level, compute_type_name(type.dtype),
-                   functions_.call_random(op.kind(), type.dtype, operands));
+    value = define(level, compute_type_name(type.dtype), functions_.call_random(op, operands));
   }
   return op.kind() == OpKind::RandomNormal ? round(type.dtype, value) : value;
 }
@@ -255,10 +254,9 @@ RegionText::Text RegionText::random_groups(const ir::Op& op, Level level,
   SourceWriter& out = writer(level);
   out.line(fmt::format("{} {}[{}];", compute_type_name(dtype), array, lanes_));
   out.line("#pragma unroll");
-  out.line(
-      fmt::format("for (u32 k = 0; k < {}; k += {}) {};", lanes_, group,
-                  functions_.call_random_group(
-                      op.kind(), dtype, fmt::format("{}, k, {} + k, {}", array, element, state))));
+  out.line(fmt::format(
+      "for (u32 k = 0; k < {}; k += {}) {};", lanes_, group,
+      functions_.call_random_group(op, fmt::format("{}, k, {} + k, {}", array, element, state))));
   if (tail) {
     use(tail_);
     out.line(fmt::format("repeat_last({}, {});", array, tail_));

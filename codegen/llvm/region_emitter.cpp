@@ -291,6 +291,7 @@ Value* RegionEmitter::eval_op(const ir::Op& op, const Coordinates& at) {
       return gather(op, at);
     case OpKind::RandomUniform:
     case OpKind::RandomNormal:
+    case OpKind::Bernoulli:
       return random(op, at);
     case OpKind::Reshape:
     case OpKind::BroadcastTo:

@@ -9,6 +9,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/flags.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/philox.h>
 
 #include <llvm/IR/IRBuilder.h>
 
@@ -400,8 +401,11 @@ Value* RegionEmitter::random_element(const ir::Op& op, Value* element, Value* se
     std::array<Value*, 2> pair = dev_normal(e, first, second);
     return round(dtype, b.CreateSelect(odd, pair[1], pair[0]));
   }
+  Value* word = b.CreateSelect(odd, second, first);
+  if (op.kind() == ir::OpKind::Bernoulli)
+    return dev_word_below(e, word, ir::probability_words(op.float_attr("p")));
   int bits = dtype == DType::F16 ? 11 : dtype == DType::BF16 ? 8 : 24;
-  return dev_uniform(e, b.CreateSelect(odd, second, first), bits);
+  return dev_uniform(e, word, bits);
 }
 
 }  // namespace mezzo::codegen

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fuzz/judge_losses.h>
 #include <limits>
 
 namespace mezzo::test {
@@ -69,8 +70,12 @@ ir::Attrs without_word(const ir::Op& op) {
   return attrs;
 }
 
+/// With results of the types that the op has, or of `dtype` on wide copies of the operands.
 InterpreterTensor reference(const ir::Op& op, const Tensors& operands, DType dtype, int result) {
-  std::vector<Type> declared = {op.result().type().with(dtype)};
+  std::vector<Type> declared;
+  for (ir::Value value : op.results())
+    declared.push_back(dtype == DType::F64 && ir::is_float(value.dtype()) ? value.type().with(dtype)
+                                                                          : value.type());
   return run_op(op.kind(), operands, without_word(op), declared)
       .results.at(static_cast<size_t>(result));
 }
@@ -114,6 +119,13 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
   size_t count = static_cast<size_t>(wanted.elements());
   std::vector<double> out(count);
   auto rounding = [&](size_t i) { return 0.5 * step_at(dtype, wanted.number(int64_t(i))); };
+  std::optional<std::vector<double>> errors = loss_errors(op, operands);
+  if (!errors) errors = attention_errors(op, operands, result);
+  if (errors) {
+    const double least = std::ldexp(16.0, smallest_exponent(wide ? DType::F64 : DType::F32));
+    for (size_t i = 0; i < count; ++i) out[i] = rounding(i) + unit * (*errors)[i] + least;
+    return out;
+  }
   switch (op.kind()) {
     case OpKind::Sum:
     case OpKind::Mean:
@@ -138,9 +150,7 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
       return out;
     }
     case OpKind::Softmax:
-    case OpKind::LogSoftmax:
-    case OpKind::CrossEntropy:
-    case OpKind::CrossEntropyGrad: {
+    case OpKind::LogSoftmax: {
       // Arguments of exp below -104 give 0, so that their rounding costs at most 104 units; a sum
       // costs as above. Differences are taken of numbers as large as the operands.
       double largest = 0, terms = static_cast<double>(operands[0].elements());
@@ -257,6 +267,7 @@ double ulp_distance(DType dtype, double got, double wanted) {
 }
 
 bool is_exact(const ir::Op& op) {
+  if (op.kind() == OpKind::Categorical) return false;  // by logarithms
   return op.info().has(ir::Trait::Exact) || !ir::is_float(op.result().dtype()) ||
          op.kind() == OpKind::RandomUniform || op.kind() == OpKind::ScaleUpdate;
 }
@@ -266,6 +277,10 @@ Judgement judge(const ir::Op& op, const Tensors& operands, const InterpreterTens
   Judgement out;
   DType dtype = op.result(result).dtype();
   InterpreterTensor rounded = reference(op, operands, op.result().dtype(), result);
+  if (op.kind() == OpKind::Categorical) {
+    out.difference = judge_categorical(op, operands, got);
+    return out;
+  }
   if (is_exact(op)) {
     out.difference = describe_difference(got, rounded);
     return out;

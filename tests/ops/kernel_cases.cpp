@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ops/kernel_cases.h>
-
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/printer.h>
@@ -26,8 +24,6 @@ using ir::Type;
 using ir::TypeRule;
 
 namespace {
-
-using Ints = std::vector<int64_t>;
 
 /// What an attribute is set to where no generator knows better, away from its default.
 Attr trial(const ir::AttrInfo& attribute) {
@@ -226,33 +222,6 @@ void products(const Draft& draft) {
     }
 }
 
-void losses(const Draft& draft) {
-  for (const Shape& shape : draft.shapes()) {
-    if (shape.rank() == 0 || shape[shape.rank() - 1] == 0) continue;
-    Type logits(draft.dtype, shape), labels(DType::I32, shape.without(shape.rank() - 1));
-    for (const char* reduce : {"mean", "sum", "none"}) {
-      std::vector<Type> operands = {logits, labels};
-      bool each = std::string_view(reduce) == "none";
-      if (draft.info().operands.size() > 2)
-        operands.push_back(logits.with(each ? labels.shape : Shape()));
-      draft.add(operands, {{"reduce", Attr(std::string(reduce))}}, {}, "", shape[shape.rank() - 1]);
-    }
-  }
-}
-
-void randoms(const Draft& draft) {
-  for (const Shape& shape : draft.shapes())
-    for (bool offset : {false, true}) {
-      std::vector<Type> operands = {Type(DType::I64, {2})};
-      if (offset) operands.emplace_back(DType::I64, Shape());
-      draft.add(operands, {{"stream", Attr(int64_t{7})}}, {Type(draft.dtype, shape)});
-    }
-}
-
-void generators_of_random(const Draft& draft) {
-  if (draft.dtype == DType::I64 && draft.small()) draft.add({Type(DType::I64, {2})}, {});
-}
-
 void scale_updates(const Draft& draft) {
   if (draft.dtype != DType::F32 || !draft.small()) return;
   // Verdicts are drawn below 8, counts below 4.
@@ -291,8 +260,6 @@ void plain_updates(const Draft& draft) {
 
 void adaptive_updates(const Draft& draft) { updates(draft, {}, "ggts", "appu"); }
 
-using Generator = void (*)(const Draft&);
-
 /// By shape rule. Null: no kernel, see no_kernel.
 const std::map<std::string_view, Generator>& generators() {
   static const std::map<std::string_view, Generator> table = {
@@ -313,9 +280,20 @@ const std::map<std::string_view, Generator>& generators() {
       {"argmax", reductions},
       {"matmul", products},
       {"same", rowwise},
-      {"cross_entropy", losses},
-      {"cross_entropy_grad", losses},
+      {"cross_entropy", class_losses},
+      {"cross_entropy_grad", class_losses},
+      {"soft_cross_entropy", class_losses},
+      {"soft_cross_entropy_grad", class_losses},
+      {"nll", class_losses},
+      {"bce", element_losses},
+      {"bce_with_logits", element_losses},
+      {"kl_div", element_losses},
+      {"attention", attentions},
+      {"attention_grad", attentions},
       {"random", randoms},
+      {"bernoulli", bernoullis},
+      {"dropout", dropouts},
+      {"categorical", categoricals},
       {"rng_advance", generators_of_random},
       {"scale_update", scale_updates},
       {"sgd", plain_updates},
@@ -365,6 +343,7 @@ std::string no_kernel(OpKind kind) {
   if (info.has(Trait::Effect)) return "the run itself judges, from flag words";
   std::string_view rule = shape_rule(kind);
   if (rule == "gradient") return "autodiff replaces it";
+  if (rule == "custom_gradient") return "autocast drops it";
   if (rule == "declared" && !info.has(Trait::ChosenType)) return "is the kernel";
   return "";
 }

@@ -2,9 +2,13 @@
 // What a generator of kernel cases works on, and the generators that stand in files of their own.
 #pragma once
 
+#include <mezzo/ir/builder.h>
+
 #include <ops/kernel_cases.h>
 
 namespace mezzo::test {
+
+using Ints = std::vector<int64_t>;
 
 inline constexpr int64_t kRows = 65539;  // beyond 16 bits, prime
 inline constexpr int64_t kColumns = 9;
@@ -28,6 +32,23 @@ struct Draft {
            int64_t index_limit = 4) const;
 };
 
+using Generator = void (*)(const Draft&);
+
+// kernel_cases_losses.cpp
+void class_losses(const Draft& draft);
+void element_losses(const Draft& draft);
+
+// kernel_cases_attention.cpp
+void attentions(const Draft& draft);
+
+// kernel_cases_random.cpp
+void randoms(const Draft& draft);
+void bernoullis(const Draft& draft);
+void dropouts(const Draft& draft);
+void categoricals(const Draft& draft);
+void generators_of_random(const Draft& draft);
+
+// kernel_cases_indexing.cpp
 void flip_cases(const Draft& draft);
 void concat_cases(const Draft& draft);
 void gather_cases(const Draft& draft);
