@@ -20,6 +20,7 @@ set(MEZZO_PUBLIC_HEADERS
   dsl/ops.h
   dsl/optim.h
   dsl/precision.h
+  dsl/reductions.h
   dsl/schedules.h
   dsl/tensor.h
   dsl/trainer.h

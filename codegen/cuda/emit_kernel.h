@@ -33,6 +33,7 @@ struct CudaSource {
   int64_t workspace_bytes = 0;  // aligned to 256 bytes, of any content
   bool checks_index = false;
   bool matrix = false;  // needs the prelude of matrix products
+  bool axis = false;    // needs that of scans and order
   /// There may be more parameters than a launch can pass: the entries have one, a pointer to a
   /// table in device memory that holds all of the above in that order, 8 bytes each.
   bool indirect = false;

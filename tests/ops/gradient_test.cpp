@@ -2,6 +2,7 @@
 // Every op with a gradient, first and second derivatives, against f64 central differences.
 #include <mezzo/passes/autodiff.h>
 
+#include <ops/gradient_cases.h>
 #include <ops/gradient_support.h>
 #include <set>
 
@@ -24,12 +25,7 @@ bool has_gradient(const OpInfo& info) {
          rule != &passes::grad_refused && info.kind != OpKind::Gradient;
 }
 
-/// An op on inputs of these shapes; domains come from the op table.
-struct Case {
-  OpKind kind;
-  std::vector<Shape> shapes;
-  Attrs attrs = {};
-};
+using Case = GradientCase;
 
 void check_case(const Case& test, unsigned seed) {
   const OpInfo& info = op_info(test.kind);
@@ -134,6 +130,7 @@ std::vector<Case> tensor_cases() {
     }
   }
   cases.push_back({OpKind::CrossEntropy, {{2, 3, 5}, {2, 3}}, loss("mean")});
+  for (Case& each : reduction_gradient_cases()) cases.push_back(std::move(each));
   return cases;
 }
 

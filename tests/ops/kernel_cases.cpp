@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace mezzo::test {
 
@@ -211,6 +212,15 @@ void rowwise(const Draft& draft) {
                 {{"axis", Attr(axis)}});
 }
 
+/// The first none, one, some and all along an axis.
+void selections(const Draft& draft) {
+  for (const Shape& shape : draft.shapes())
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      for (int64_t k :
+           std::set<int64_t>{0, std::min<int64_t>(1, shape[axis]), shape[axis] / 3, shape[axis]})
+        draft.add({Type(draft.dtype, shape)}, {{"axis", Attr(int64_t{axis})}, {"k", Attr(k)}});
+}
+
 void products(const Draft& draft) {
   struct Sizes {
     Shape batch_a, batch_b;
@@ -319,6 +329,15 @@ const std::map<std::string_view, Generator>& generators() {
       {"argmax", reductions},
       {"matmul", products},
       {"same", rowwise},
+      {"reduce_to_bool", reductions},
+      {"reduce_to_count", reductions},
+      {"reduce_floats", reductions},
+      {"scan", rowwise},
+      {"linear_scan", rowwise},
+      {"sort", rowwise},
+      {"argsort", rowwise},
+      {"sort_by", rowwise},
+      {"topk", selections},
       {"cross_entropy", losses},
       {"cross_entropy_grad", losses},
       {"random", randoms},

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of gradient_test.cpp that stand in files of their own, by family.
+#pragma once
+
+#include <mezzo/ir/attr.h>
+#include <mezzo/ir/op_info.h>
+#include <mezzo/ir/shape.h>
+
+#include <vector>
+
+namespace mezzo::test {
+
+/// An op on inputs of these shapes; domains come from the op table.
+struct GradientCase {
+  ir::OpKind kind;
+  std::vector<ir::Shape> shapes;
+  ir::Attrs attrs = {};
+};
+
+/// Reductions, scans and orders.
+std::vector<GradientCase> reduction_gradient_cases();
+
+}  // namespace mezzo::test
