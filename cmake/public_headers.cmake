@@ -29,6 +29,7 @@ set(MEZZO_PUBLIC_HEADERS
   dsl/precision.h
   dsl/random.h
   dsl/recurrent.h
+  dsl/reductions.h
   dsl/schedules.h
   dsl/tensor.h
   dsl/trainer.h

@@ -90,8 +90,8 @@ void Axes::elementwise(const Op& op) {
 
 bool Axes::reduction(const Op& op) {
   int axis = of(op.operand(0));
-  std::vector<int64_t> axes =
-      op.kind() == OpKind::Argmax ? std::vector{op.int_attr("axis")} : op.ints_attr("axes");
+  const bool one = op.kind() == OpKind::Argmax || op.kind() == OpKind::Argmin;
+  std::vector<int64_t> axes = one ? std::vector{op.int_attr("axis")} : op.ints_attr("axes");
   if (std::ranges::count(axes, axis)) {
     if (op.kind() == OpKind::Sum || op.kind() == OpKind::Mean) return true;
     throw Mixed();
@@ -169,6 +169,15 @@ bool Axes::follow(const Op& op) {
     case OpKind::Max:
     case OpKind::Min:
     case OpKind::Argmax:
+    case OpKind::Argmin:
+    case OpKind::Prod:
+    case OpKind::AnyOf:
+    case OpKind::AllOf:
+    case OpKind::CountNonzero:
+    case OpKind::Var:
+    case OpKind::Stddev:
+    case OpKind::LogSumExp:
+    case OpKind::Norm:
       return reduction(op);
     case OpKind::Matmul:
       matmul(op);
@@ -184,6 +193,12 @@ bool Axes::follow(const Op& op) {
       return false;
     case OpKind::Softmax:
     case OpKind::LogSoftmax:
+    case OpKind::Cumsum:
+    case OpKind::Cumprod:
+    case OpKind::Cummax:
+    case OpKind::Cummin:
+    case OpKind::Sort:
+    case OpKind::Argsort:
       if (op.int_attr("axis") == of(op.operand(0))) throw Mixed();
       set(op.result(), of(op.operand(0)));
       return false;

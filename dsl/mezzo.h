@@ -19,6 +19,7 @@
 #include <mezzo/dsl/optim.h>
 #include <mezzo/dsl/precision.h>
 #include <mezzo/dsl/random.h>
+#include <mezzo/dsl/reductions.h>
 #include <mezzo/dsl/schedules.h>
 #include <mezzo/dsl/trainer.h>
 #include <mezzo/ir/error.h>

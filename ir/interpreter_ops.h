@@ -64,6 +64,20 @@ using Strides = std::array<int64_t, kMaxRank>;
 /// axes.
 Strides broadcast_strides(const Shape& from, const Shape& to);
 
+/// Strides that send an index of the operand of a reduction to the place of its group in the
+/// result: row-major over the kept axes, 0 along the reduced ones.
+Strides group_strides(const Shape& shape, const std::vector<int64_t>& axes);
+
+/// A product that neither overflows nor underflows on the way: a mantissa, which is 0, infinite or
+/// NaN where the product is, times a power of two.
+struct RunningProduct {
+  long double mantissa = 1;
+  int64_t exponent = 0;
+
+  RunningProduct times(double x) const;
+  double value() const;
+};
+
 /// Visits the indices of a shape in row-major order.
 class IndexWalk {
  public:

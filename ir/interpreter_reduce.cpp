@@ -9,10 +9,6 @@
 
 namespace mezzo::ir {
 
-namespace {
-
-/// Strides that send an index of the operand to the place of its group in the result: row-major
-/// over the kept axes, 0 along the reduced ones.
 Strides group_strides(const Shape& shape, const std::vector<int64_t>& axes) {
   bool reduced[kMaxRank] = {};
   for (int64_t axis : axes) reduced[axis] = true;
@@ -25,6 +21,8 @@ Strides group_strides(const Shape& shape, const std::vector<int64_t>& axes) {
   }
   return strides;
 }
+
+namespace {
 
 /// Folds every group of the operand in row-major order: `fold(accumulator, element)`.
 template <class T>
@@ -101,15 +99,18 @@ void eval_min(OpRun& run) {
     reduce_extremum(run, x.integers, std::numeric_limits<int64_t>::max());
 }
 
-void eval_argmax(OpRun& run) {
+namespace {
+
+/// The index along `axis` of the first NaN, else of the first greatest (least) element.
+void index_of_extremum(OpRun& run, bool largest) {
   const InterpreterTensor& x = run.operand(0);
   AxisView view(x.type.shape, run.op.int_attr("axis"));
-  // The first NaN wins, else the first maximum.
+  auto beyond = [&](auto a, auto b) { return largest ? a > b : a < b; };
   auto beats = [&](int64_t challenger, int64_t best) {
     size_t a = static_cast<size_t>(challenger), b = static_cast<size_t>(best);
-    if (!x.holds_floats()) return x.integers[a] > x.integers[b];
+    if (!x.holds_floats()) return beyond(x.integers[a], x.integers[b]);
     if (std::isnan(x.floats[b])) return false;
-    return std::isnan(x.floats[a]) || x.floats[a] > x.floats[b];
+    return std::isnan(x.floats[a]) || beyond(x.floats[a], x.floats[b]);
   };
   for (int64_t o = 0; o < view.outer; ++o)
     for (int64_t i = 0; i < view.inner; ++i) {
@@ -119,6 +120,11 @@ void eval_argmax(OpRun& run) {
       run.store_integer(o * view.inner + i, best);
     }
 }
+
+}  // namespace
+
+void eval_argmax(OpRun& run) { index_of_extremum(run, true); }
+void eval_argmin(OpRun& run) { index_of_extremum(run, false); }
 
 void eval_matmul(OpRun& run) {
   const InterpreterTensor &a = run.operand(0), &b = run.operand(1);

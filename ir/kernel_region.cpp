@@ -12,8 +12,24 @@
 namespace mezzo::ir {
 
 bool is_reduction(OpKind kind) {
-  return kind == OpKind::Sum || kind == OpKind::Max || kind == OpKind::Min ||
-         kind == OpKind::Argmax;
+  return kind == OpKind::Sum || kind == OpKind::Prod || kind == OpKind::Max ||
+         kind == OpKind::Min || kind == OpKind::Argmax;
+}
+
+bool is_scan(OpKind kind) {
+  return kind == OpKind::Cumsum || kind == OpKind::Cumprod || kind == OpKind::Cummax ||
+         kind == OpKind::Cummin || kind == OpKind::LinearScan;
+}
+
+bool is_order(OpKind kind) {
+  return kind == OpKind::Sort || kind == OpKind::Argsort || kind == OpKind::SortBy ||
+         kind == OpKind::Topk;
+}
+
+const Op& axis_op(const Op& kernel) {
+  for (const Op& op : *kernel.body())
+    if (is_scan(op.kind()) || is_order(op.kind())) return op;
+  throw InternalError("kernel @" + kernel.kernel_name() + " has nothing that runs along an axis");
 }
 
 std::vector<int64_t> reduced_axes(const Op& op) {
@@ -32,6 +48,7 @@ KernelSpace kernel_space(const Op& kernel) {
   for (Op& op : *kernel.body()) {
     if (op.kind() == OpKind::Matmul || op.kind() == OpKind::ScatterAdd)
       return {op.result().shape(), 0};
+    if (is_scan(op.kind()) || is_order(op.kind())) return {op.operand(0).shape(), 0};
     // Row reductions before column reductions.
     if (is_reduction(op.kind()) && (!reduction || reduces_last_axes(op))) reduction = &op;
     if (reduction && reduces_last_axes(*reduction)) break;

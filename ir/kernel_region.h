@@ -13,8 +13,14 @@
 
 namespace mezzo::ir {
 
+/// Reductions that kernels know: sum, prod, max, min, argmax.
 bool is_reduction(OpKind kind);
-/// Axes that a sum, max, min or argmax reduces, ascending.
+/// The ops that a scan kernel, that a sort kernel is made for.
+bool is_scan(OpKind kind);
+bool is_order(OpKind kind);
+/// The op of a scan or sort kernel that its family is named after.
+const Op& axis_op(const Op& kernel);
+/// Axes that a reduction reduces, ascending.
 std::vector<int64_t> reduced_axes(const Op& op);
 /// The axes that a reduction reduces are the last ones of its operand: a row reduction. The others,
 /// over leading axes, are column reductions.
@@ -30,8 +36,8 @@ struct KernelSpace {
 };
 
 /// Elementwise and movement: the shape of the results; rows, columns and rows_columns: of the
-/// reduced values; matmul, scatter: of the product, of what is added to. An optimizer kernel has no
-/// single space.
+/// reduced values; matmul, scatter: of the product, of what is added to; scan and sort: of what runs
+/// along the axis. An optimizer kernel has no single space.
 KernelSpace kernel_space(const Op& kernel);
 
 /// All ops of a kernel but its yield.

@@ -385,16 +385,57 @@ std::optional<Classified> classify_around(OpKind kind, Family family, const Kern
   return Classified{family, space, 0};
 }
 
+/// All but the scan is pointwise and runs along the space as the scan does.
+std::optional<Classified> classify_scan(const KernelOps& ops, std::span<const Value> outputs) {
+  const Op* scan = nullptr;
+  for (const Op* op : ops) {
+    if (is_pointwise(*op)) continue;
+    if (!is_scan(op->kind()) || scan) return std::nullopt;
+    scan = op;
+  }
+  const Shape& space = scan->result().shape();
+  Mapper mapper(ops);
+  if (!mapper.demand(scan->result(), identity_map(space))) return std::nullopt;
+  for (Value value : outputs)
+    if (!(value.shape() == space) || !mapper.demand(value, identity_map(space)))
+      return std::nullopt;
+  if (!mapper.propagate()) return std::nullopt;
+  return Classified{Family::Scan, space, 0};
+}
+
+/// Nothing but what its operands are made of stands beside the op, and nothing else is stored.
+std::optional<Classified> classify_order(const KernelOps& ops, std::span<const Value> outputs) {
+  const Op* order = nullptr;
+  for (const Op* op : ops) {
+    if (is_pointwise(*op)) continue;
+    if (!is_order(op->kind()) || order) return std::nullopt;
+    order = op;
+  }
+  for (Value value : outputs)
+    if (value.is_parameter() || value.op() != order) return std::nullopt;
+  const Shape& space = order->operand(0).shape();
+  Mapper mapper(ops);
+  for (Value value : order->operands())
+    if (!mapper.demand(value, identity_map(space))) return std::nullopt;
+  if (!mapper.propagate()) return std::nullopt;
+  return Classified{Family::Sort, space, 0};
+}
+
 }  // namespace
 
 std::optional<Classified> classify(const KernelOps& ops, std::span<const Value> outputs) {
-  bool product = false, reduction = false, scatter = false;
+  bool product = false, reduction = false, scatter = false, scan = false, order = false;
   for (const Op* op : ops) {
     product |= op->kind() == OpKind::Matmul;
     reduction |= is_reduction(op->kind());
     scatter |= op->kind() == OpKind::ScatterAdd;
+    scan |= is_scan(op->kind());
+    order |= is_order(op->kind());
   }
-  if (product + reduction + scatter > 1) return std::nullopt;
+  if (product + reduction + scatter + scan + order > 1) return std::nullopt;
+  if ((scan || order) && (outputs.empty() || !maps_stand_outside(ops))) return std::nullopt;
+  if (scan) return classify_scan(ops, outputs);
+  if (order) return classify_order(ops, outputs);
   if (product) return classify_around(OpKind::Matmul, Family::Matmul, ops, outputs);
   if (scatter) return classify_around(OpKind::ScatterAdd, Family::Scatter, ops, outputs);
   if (!maps_stand_outside(ops)) return std::nullopt;

@@ -20,7 +20,7 @@ using KernelOps = std::vector<Op*>;
 struct Classified {
   Family family;
   /// The iteration space: shape of the yields (elementwise), of the reduced values (rows, columns,
-  /// rows_columns), of the product.
+  /// rows_columns), of the product, of what runs along an axis (scan, sort).
   Shape space;
   /// Trailing (rows, rows_columns) or leading (columns) axes of the space that are reduced.
   int reduced_axes = 0;

@@ -41,6 +41,9 @@ bool may_enter(TypeRule rule, DType type);
 /// `axis` counted from the end when negative; throws UserError when out of range for `rank`.
 int normalize_axis(const InferContext& context, int64_t axis, int rank);
 
+/// Throws UserError unless `axes` ascend without repetition and lie in [0, rank).
+void check_axes(const InferContext& context, const std::vector<int64_t>& axes, int rank);
+
 #define ELEMENTWISE(...)
 #define STRUCTURAL(Kind, name, operands, results, shape, ...) \
   std::vector<Type> infer_##shape(const InferContext&);

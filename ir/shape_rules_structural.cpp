@@ -36,7 +36,14 @@ std::string list_text(std::span<const int64_t> values) {
   return out + "]";
 }
 
-/// Reduced axes: sorted, in range, without repetition.
+void check_length(const InferContext& context, const char* name, size_t size, int rank) {
+  if (size != static_cast<size_t>(rank))
+    context.fail(std::string(name) + " has " + counted(size, "entry", "entries") + " for rank " +
+                 std::to_string(rank));
+}
+
+}  // namespace
+
 void check_axes(const InferContext& context, const std::vector<int64_t>& axes, int rank) {
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i] < 0 || axes[i] >= rank)
@@ -46,14 +53,6 @@ void check_axes(const InferContext& context, const std::vector<int64_t>& axes, i
       context.fail("axes must ascend without repetition, not " + list_text(axes));
   }
 }
-
-void check_length(const InferContext& context, const char* name, size_t size, int rank) {
-  if (size != static_cast<size_t>(rank))
-    context.fail(std::string(name) + " has " + counted(size, "entry", "entries") + " for rank " +
-                 std::to_string(rank));
-}
-
-}  // namespace
 
 std::vector<Type> infer_declared(const InferContext& context) {
   if (context.kind == OpKind::Kernel) return {context.declared.begin(), context.declared.end()};
@@ -186,7 +185,8 @@ std::vector<Type> infer_argmax(const InferContext& context) {
   Shape shape = reduced_shape(type.shape, std::span<const int64_t>(&axis, 1),
                               context.attrs.get_bool("keepdims"));
   if (type.elements() == 0 && shape.elements() > 0)
-    context.fail("argmax of no elements has no value");
+    context.fail(std::string(op_info(context.kind).name) + " of no elements has no value",
+                 "give the axis a length of at least 1");
   if (type.shape[static_cast<int>(axis)] > int64_t{1} << 31)
     context.fail("the axis has " + std::to_string(type.shape[static_cast<int>(axis)]) +
                  " elements, whose indices do not fit i32");

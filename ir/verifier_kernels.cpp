@@ -43,8 +43,11 @@ bool fits_family(const Op& op, Family family) {
     case Family::RowsColumns:
       return is_pointwise(op) || is_reduction(op);
     case Family::Columns:
-      return is_pointwise(op) || op.kind() == OpKind::Sum || op.kind() == OpKind::Max ||
-             op.kind() == OpKind::Min;
+      return is_pointwise(op) || (is_reduction(op) && op.kind() != OpKind::Argmax);
+    case Family::Scan:
+      return is_pointwise(op) || is_scan(op.kind());
+    case Family::Sort:
+      return is_pointwise(op) || is_order(op.kind());
     case Family::Matmul:
       return is_pointwise(op) || op.kind() == OpKind::Matmul;
     case Family::Scatter:
@@ -178,7 +181,7 @@ void check_maps(VerifierContext& context, const Op& kernel, Family family) {
 }
 
 void check_family(VerifierContext& context, const Op& kernel, Family family) {
-  int products = 0, scatters = 0;
+  int products = 0, scatters = 0, along_axis = 0;
   for (const Op& op : *kernel.body()) {
     if (std::string why = unfit_everywhere(op); !why.empty())
       context.report(op, why);
@@ -186,11 +189,14 @@ void check_family(VerifierContext& context, const Op& kernel, Family family) {
       context.report(op, std::string("may not stand in a kernel of family ") + to_string(family));
     products += op.kind() == OpKind::Matmul;
     scatters += op.kind() == OpKind::ScatterAdd;
+    along_axis += is_scan(op.kind()) || is_order(op.kind());
   }
   if (family == Family::Matmul && products != 1)
     context.report(kernel, "has " + counted(products, "product") + ", not 1");
   if (family == Family::Scatter && scatters != 1)
     context.report(kernel, "has " + counted(scatters, "scatter") + ", not 1");
+  if ((family == Family::Scan || family == Family::Sort) && along_axis != 1)
+    context.report(kernel, "has " + counted(along_axis, "op") + " along an axis, not 1");
   if (family == Family::Rows || family == Family::Columns)
     check_reductions(context, kernel, family);
   if (family == Family::RowsColumns) check_rows_columns(context, kernel);

@@ -139,7 +139,7 @@ bool transpose_into_matmul(Op& op, Rewriter& rewriter) {
 /// A reduction over no axes is its operand (bools aside, whose sum is i64); the mean divides by 1.
 bool reduction_of_nothing(Op& op, Rewriter& rewriter) {
   bool reduces = op.kind() == OpKind::Sum || op.kind() == OpKind::Mean ||
-                 op.kind() == OpKind::Max || op.kind() == OpKind::Min;
+                 op.kind() == OpKind::Prod || op.kind() == OpKind::Max || op.kind() == OpKind::Min;
   if (!reduces || !op.ints_attr("axes").empty() || op.operand(0).type() != op.result().type())
     return false;
   rewriter.replace(op, op.operand(0));

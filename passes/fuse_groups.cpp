@@ -4,6 +4,7 @@
 
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/kernel_region.h>
 
 #include <algorithm>
 #include <limits>
@@ -319,8 +320,12 @@ bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& bot
     return false;
   // Updates form segments of their own.
   if (has(producer, is_update) != has(consumer, is_update)) return false;
-  // What costs to compute is not repeated while packing an operand of a product.
-  if (how == Merge::Pull && has(consumer, is_product) && has(producer, [](const Op& op) {
+  // What costs to compute is not repeated while packing an operand of a product, nor for a key and
+  // then for the value that it stands for.
+  auto is_ordered = [](const Op& op) { return is_order(op.kind()); };
+  const bool repeats =
+      (how == Merge::Pull && has(consumer, is_product)) || has(consumer, is_ordered);
+  if (repeats && has(producer, [](const Op& op) {
         return op.info().growth == Growth::Exponential || op.info().growth == Growth::Singular;
       }))
     return false;
@@ -360,7 +365,8 @@ bool FuseGraph::is_update(const Group& group) const {
   return std::all_of(group.nodes.begin(), group.nodes.end(), [&](int node) {
     const Op& op = *nodes_[static_cast<size_t>(node)].op;
     return op.role() == "update" && op.result().type().elements() != 1 &&
-           !op.info().has(Trait::Reduction) && op.kind() != OpKind::Matmul;
+           !op.info().has(Trait::Reduction) && op.kind() != OpKind::Matmul && !is_scan(op.kind()) &&
+           !is_order(op.kind());
   });
 }
 

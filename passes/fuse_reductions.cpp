@@ -38,9 +38,9 @@ Value reduced_axes_last(Value value, const std::vector<int64_t>& axes, Builder& 
 Value normalized(Op& op, const std::vector<int64_t>& axes, Builder& builder) {
   Value operand = op.operand(0);
   const Type& type = op.result().type();
-  // The sum of one bool is an i64; any other reduction over no axis is its operand.
+  // The sum or product of one bool is an i64; any other reduction over no axis is its operand.
   if (axes.empty())
-    return operand.type() == type ? operand : builder.cast(operand, type.dtype, "sum of bools");
+    return operand.type() == type ? operand : builder.cast(operand, type.dtype, "of a bool");
   Value moved = reduced_axes_last(operand, axes, builder);
   if (moved != operand) moved.op()->attrs().erase("word");  // the reduction's
   int64_t rank = operand.type().rank();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient rules of views, movement, reductions, products and softmax.
 #include <mezzo/passes/autodiff.h>
-
-#include <algorithm>
+#include <mezzo/passes/reduced_axes.h>
 
 namespace mezzo::passes {
 
@@ -49,68 +48,40 @@ void grad_slice(GradContext& c) {
 
 namespace {
 
-/// A cotangent of the reduction's result, with the reduced axes back as length 1.
-Value with_kept_axes(GradContext& c, Value g, const std::vector<int64_t>& axes) {
-  Shape shape = c.operand(0).shape();
-  for (int64_t axis : axes) shape = shape.with(static_cast<int>(axis), 1);
-  return c.builder.reshape(g, shape);
-}
-
-/// All of the cotangent goes to the first greatest element (the first least one for min). Reduced
-/// axes are brought to the end and flattened, so that "first" is that of the row-major order.
+/// All of the cotangent goes to the first greatest element (the first least one for min), first in
+/// the row-major order of the reduced axes.
 void grad_first_extremum(GradContext& c, bool least) {
-  std::vector<int64_t> axes = c.op().ints_attr("axes");
-  Value x = c.operand(0);
-  int rank = x.shape().rank();
-  std::vector<int64_t> perm, kept;
-  for (int i = 0; i < rank; ++i)
-    if (std::find(axes.begin(), axes.end(), i) == axes.end()) perm.push_back(i);
-  for (int64_t axis : perm) kept.push_back(x.shape()[static_cast<int>(axis)]);
-  perm.insert(perm.end(), axes.begin(), axes.end());
-  bool in_order = std::is_sorted(perm.begin(), perm.end());
-
-  Value moved = in_order ? x : c.builder.transpose(x, perm);
-  Shape moved_shape = moved.shape();
-  int64_t length = 1;
-  for (int64_t axis : axes) length *= x.shape()[static_cast<int>(axis)];
-  std::vector<int64_t> flat_dims = kept;
-  flat_dims.push_back(length);
-  Value flat = c.builder.reshape(moved, Shape(std::span<const int64_t>(flat_dims)));
-  int last = static_cast<int>(kept.size());
+  const FlatAxes layout(c.builder, c.operand(0).shape(), c.op().ints_attr("axes"));
+  Value flat = layout.flatten(c.operand(0));
   if (least) flat = c.make(OpKind::Neg, {flat});
-  Value first = c.builder.make(OpKind::Argmax, {flat}, {{"axis", last}, {"keepdims", true}});
-  Value place = c.builder.make(OpKind::Iota, {}, {{"axis", 0}}, {Type(DType::I32, Shape{length})});
-  flat_dims.back() = 1;
-  Value g = c.builder.reshape(c.cotangent(), Shape(std::span<const int64_t>(flat_dims)));
+  Value first =
+      c.builder.make(OpKind::Argmax, {flat}, {{"axis", layout.axis()}, {"keepdims", true}});
+  Value place =
+      c.builder.make(OpKind::Iota, {}, {{"axis", 0}}, {Type(DType::I32, Shape{layout.length()})});
+  Value g = layout.of_result(c.cotangent());
   Value chosen = c.make(OpKind::Eq, {place, first});
   Value picked = c.make(OpKind::Where, {chosen, g, c.scalar(g.dtype(), 0)});
-  Value back = c.builder.reshape(picked, moved_shape);
-  if (!in_order) {
-    std::vector<int64_t> inverse(perm.size());
-    for (size_t i = 0; i < perm.size(); ++i)
-      inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
-    back = c.builder.transpose(back, inverse);
-  }
-  c.accumulate(0, back);
+  c.accumulate(0, layout.restore(picked));
 }
 
 }  // namespace
 
 void grad_sum(GradContext& c) {
-  Value g = with_kept_axes(c, c.cotangent(), c.op().ints_attr("axes"));
-  c.accumulate(0, c.builder.broadcast_to(g, c.operand(0).shape()));
+  const Shape& shape = c.operand(0).shape();
+  Value g = with_kept_axes(c.builder, c.cotangent(), shape, c.op().ints_attr("axes"));
+  c.accumulate(0, c.builder.broadcast_to(g, shape));
 }
 
 /// Divides in f32: the count may be beyond the range of a 16-bit type.
 void grad_mean(GradContext& c) {
   std::vector<int64_t> axes = c.op().ints_attr("axes");
   Value x = c.operand(0);
-  double count = 1;
-  for (int64_t axis : axes) count *= static_cast<double>(x.shape()[static_cast<int>(axis)]);
+  const auto count = static_cast<double>(reduced_count(x.shape(), axes));
   DType wide = x.dtype() == DType::F64 ? DType::F64 : DType::F32;
   Value g = c.builder.cast(c.cotangent(), wide, "a mean divides in f32");
   g = c.make(OpKind::Div, {g, c.scalar(wide, count)});
-  g = with_kept_axes(c, c.builder.cast(g, x.dtype(), "a mean divides in f32"), axes);
+  g = with_kept_axes(c.builder, c.builder.cast(g, x.dtype(), "a mean divides in f32"), x.shape(),
+                     axes);
   c.accumulate(0, c.builder.broadcast_to(g, x.shape()));
 }
 

@@ -252,6 +252,92 @@ Plan plan_scatter(const Op& kernel, const Shape& space, const Target& target) {
   return plan;
 }
 
+/// A space around the axis that a scan or an order runs along.
+struct AroundAxis {
+  int64_t outer, length, inner;
+
+  AroundAxis(const Op& kernel, const Shape& space) {
+    const auto axis = static_cast<size_t>(axis_op(kernel).int_attr("axis"));
+    const std::span<const int64_t> dims = space.dims();
+    outer = product(dims.first(axis));
+    length = dims[axis];
+    inner = product(dims.subspan(axis + 1));
+  }
+};
+
+int64_t power_of_two_from(int64_t n) {
+  int64_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+/// A block takes `grain` lines side by side; its other threads divide the axis. Where lines lie
+/// along memory a thread takes a vector of an axis, else an element. Where blocks are few the axis
+/// is cut, as far as the device has room and a thread keeps work that pays for the second launch.
+Plan plan_cuda_scan(const Op& kernel, const AroundAxis& space, const Target& target) {
+  constexpr int64_t kMostLines = 32, kBusy = 65536, kFewestOfThread = 8;
+  Plan plan;
+  plan.vector = space.inner == 1 ? cuda_vector(kernel) : 1;
+  while (plan.vector > 1 && space.length % plan.vector != 0) plan.vector /= 2;
+  const bool many = space.outer * space.inner >= kBusy;
+  plan.grain = std::min(power_of_two_from(space.inner), many ? kCudaThreads : kMostLines);
+  const int64_t along = power_of_two_from(ceil_div(space.length, plan.vector));
+  plan.threads = std::max<int64_t>(32, std::min(plan.grain * along, int64_t{kCudaThreads}));
+  const int64_t step = plan.threads / plan.grain * plan.vector;
+  const int64_t blocks = space.outer * ceil_div(space.inner, plan.grain);
+  if (blocks > 0 && blocks < target.multiprocessors)
+    plan.slices = std::min(ceil_div(2 * target.multiprocessors, blocks),
+                           space.length / (step * kFewestOfThread));
+  if (plan.slices < 2) plan.slices = 0;
+  plan.tasks = blocks * std::max<int64_t>(plan.slices, 1);
+  plan.reason = plan.slices ? "slices of an axis, whose ends a launch leaves to the next"
+                            : "one block some lines";
+  return plan;
+}
+
+/// Vectors run along the last axis, which is another one than that of the scan where there is one:
+/// then a task takes a run of it.
+Plan plan_scan(const Op& kernel, const Shape& shape, const Target& target) {
+  const AroundAxis space(kernel, shape);
+  if (target.kind == Target::Kind::Cuda) return plan_cuda_scan(kernel, space, target);
+  Plan plan;
+  plan.vector = target.lanes(widest_bytes(kernel));
+  const int64_t lines =
+      std::max<int64_t>(1, kElementsPerTask / 4 / std::max<int64_t>(space.length, 1));
+  if (space.inner == 1) {
+    plan.grain = lines;
+    plan.tasks = ceil_div(space.outer, lines);
+    return plan;
+  }
+  const int64_t last = shape[vector_axis(shape.dims())];
+  plan.grain = std::max<int64_t>(1, lines / plan.vector) * plan.vector;
+  plan.tasks = space.outer * space.inner / std::max<int64_t>(last, 1) * ceil_div(last, plan.grain);
+  return plan;
+}
+
+/// On a CUDA device a block sorts `grain` elements in shared memory: some short lines, or a part of
+/// a long one, whose parts further launches merge.
+Plan plan_order(const Op& kernel, const Shape& shape, const Target& target) {
+  constexpr int64_t kPart = 2048, kFewest = 512;
+  const AroundAxis space(kernel, shape);
+  const int64_t lines = space.outer * space.inner;
+  Plan plan;
+  if (target.kind == Target::Kind::Cuda) {
+    plan.vector = 1;
+    plan.threads = kCudaThreads;
+    plan.grain = std::clamp(power_of_two_from(space.length), kFewest, kPart);
+    const int64_t line = std::min(power_of_two_from(space.length), plan.grain);
+    plan.tasks = ceil_div(lines, plan.grain / line) * ceil_div(space.length, line);
+    plan.reason = space.length > kPart ? "sorted parts of a line, merged two by two"
+                                       : "whole lines in a block";
+  } else {
+    plan.vector = target.lanes(widest_bytes(kernel));
+    plan.grain = std::max<int64_t>(1, kElementsPerTask / 16 / std::max<int64_t>(space.length, 1));
+    plan.tasks = ceil_div(lines, plan.grain);
+  }
+  return plan;
+}
+
 /// Elements of B cost more than a load where a cast or an op stands before the product.
 Plan plan_product(const Op& kernel, const Target& target) {
   bool costly_b = false, evaluated = false;
@@ -281,6 +367,10 @@ Plan plan_kernel(const Op& kernel, const Target& target) {
       return plan_product(kernel, target);
     case Family::Scatter:
       return plan_scatter(kernel, kind->space, target);
+    case Family::Scan:
+      return plan_scan(kernel, kind->space, target);
+    case Family::Sort:
+      return plan_order(kernel, kind->space, target);
     case Family::Elementwise:
     case Family::Movement:
     case Family::Optimizer:

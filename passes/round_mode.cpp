@@ -145,6 +145,11 @@ class Widener {
     if (!widen && !reads_wide) return false;
     Builder builder(&op);
     builder.derive_from(&op);
+    if (op.num_results() != 1) {  // reads what it read
+      for (int i = 0; i < op.num_operands(); ++i)
+        op.set_operand(i, read_as(latest(op.operand(i)), op.operand(i).dtype(), builder));
+      return false;
+    }
     DType dtype = widen ? DType::F32 : op.result().dtype();
     Value value;
     if (op.kind() == OpKind::Cast) {

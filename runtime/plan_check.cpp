@@ -106,6 +106,34 @@ std::string unfit_cuda_rows(const ir::Op& kernel, const ir::Plan& plan) {
   return "";
 }
 
+/// Lines of a block side by side, vectors along the axis, slices of it.
+std::string unfit_cuda_scan(const ir::Op& kernel, const ir::Plan& plan) {
+  const ir::Op& scan = ir::axis_op(kernel);
+  const ir::Shape& shape = scan.result().shape();
+  const auto axis = static_cast<size_t>(scan.int_attr("axis"));
+  const int64_t length = shape.dims()[axis];
+  int64_t inner = 1;
+  for (int64_t dim : shape.dims().subspan(axis + 1)) inner *= dim;
+  if (plan.grain < 1 || plan.threads % plan.grain != 0)
+    return fmt::format("'grain' must divide {} threads, not {}", plan.threads, plan.grain);
+  if (length % plan.vector != 0)
+    return fmt::format("'vector' {} does not divide an axis of {}", plan.vector, length);
+  if (plan.vector > 1 && inner != 1)
+    return fmt::format("'vector' must be 1 where {} lines lie side by side, not {}", inner,
+                       plan.vector);
+  if (plan.slices > std::max<int64_t>(length, 1))
+    return fmt::format("'slices' must be at most {}, not {}", length, plan.slices);
+  return "";
+}
+
+/// A block sorts its items in shared memory by a network over a power of two.
+std::string unfit_cuda_order(const ir::Plan& plan) {
+  constexpr int64_t kMostItems = 2048;
+  if (plan.grain >= 2 && plan.grain <= kMostItems && (plan.grain & (plan.grain - 1)) == 0)
+    return "";
+  return fmt::format("'grain' must be a power of two in [2, {}], not {}", kMostItems, plan.grain);
+}
+
 /// A part of the rows is one block of a sum.
 std::string unfit_parts(const ir::Plan& plan) {
   if (plan.grain >= 1 && plan.grain <= ir::kSumBlock) return "";
@@ -126,6 +154,8 @@ std::string unfit_cuda(const ir::Op& kernel, const ir::Target& target) {
     return fmt::format("'vector' must lie in [1, {}], not {}", kMostVector, plan.vector);
   if (ir::family_of(kernel) == ir::Family::Columns) return unfit_cuda_columns(kernel, plan);
   if (ir::family_of(kernel) == ir::Family::Rows) return unfit_cuda_rows(kernel, plan);
+  if (ir::family_of(kernel) == ir::Family::Scan) return unfit_cuda_scan(kernel, plan);
+  if (ir::family_of(kernel) == ir::Family::Sort) return unfit_cuda_order(plan);
   if (ir::family_of(kernel) == ir::Family::RowsColumns) {
     const int64_t warps = plan.threads / kWarp;
     if (plan.at_once > 1 && (plan.at_once != warps || (warps & (warps - 1)) != 0))

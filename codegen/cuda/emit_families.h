@@ -18,6 +18,8 @@ CudaSource emit_cuda_matmul(const ir::Op& kernel, const ir::Target& target,
                             const std::string& name);
 CudaSource emit_cuda_optimizer(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
 CudaSource emit_cuda_rows(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
+CudaSource emit_cuda_scan(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
+CudaSource emit_cuda_sort(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);
 CudaSource emit_cuda_rows_columns(const ir::Op& kernel, const ir::Plan& plan,
                                   const std::string& name);
 CudaSource emit_cuda_scatter(const ir::Op& kernel, const ir::Plan& plan, const std::string& name);

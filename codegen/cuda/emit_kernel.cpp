@@ -19,6 +19,7 @@ extern const std::string_view kPreludeMemory;
 extern const std::string_view kPreludeReduce;
 extern const std::string_view kPreludeMatrix;
 extern const std::string_view kPreludeScatter;
+extern const std::string_view kPreludeAxis;
 
 using ir::Family;
 
@@ -60,6 +61,10 @@ CudaSource emit_cuda_kernel(const ir::Op& kernel, const ir::Target& target,
       return emit_cuda_columns(copy, plan, name);
     case Family::RowsColumns:
       return emit_cuda_rows_columns(copy, plan, name);
+    case Family::Scan:
+      return emit_cuda_scan(copy, plan, name);
+    case Family::Sort:
+      return emit_cuda_sort(copy, plan, name);
     case Family::Optimizer:
       return emit_cuda_optimizer(copy, plan, name);
     case Family::Scatter:
@@ -83,6 +88,7 @@ std::string cuda_program(std::span<const CudaSource> kernels) {
       .append(kPreludeReduce);
   if (std::ranges::any_of(kernels, &CudaSource::matrix)) text.append("\n").append(kPreludeMatrix);
   if (std::ranges::any_of(kernels, &CudaSource::scatter)) text.append("\n").append(kPreludeScatter);
+  if (std::ranges::any_of(kernels, &CudaSource::axis)) text.append("\n").append(kPreludeAxis);
   // Device functions are the same wherever they are needed; each kernel has them in a namespace of
   // its own.
   for (const CudaSource& kernel : kernels)

@@ -34,6 +34,7 @@ struct CudaSource {
   bool checks_index = false;
   bool matrix = false;   // needs the prelude of matrix products
   bool scatter = false;  // needs the prelude of scatters
+  bool axis = false;     // needs that of scans and order
   /// There may be more parameters than a launch can pass: the entries have one, a pointer to a
   /// table in device memory that holds all of the above in that order, 8 bytes each.
   bool indirect = false;

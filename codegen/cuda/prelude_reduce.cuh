@@ -31,6 +31,20 @@ struct Add {
   DEVICE double of(double x, double y) { return x + y; }
   DEVICE i64 of(i64 x, i64 y) { return wrap_add(x, y); }
 };
+DEVICE u64 magnitude_bits(double x) { return (u64)__double_as_longlong(x) & ~(1ull << 63); }
+enum : u64 { kInfinityBits = 0x7FFull << 52 };
+// Of finite numbers at most the largest one, whose bits are those of infinity less 1: a product of
+// many one of which is 0 is 0, however they are grouped.
+struct Multiply {
+  DEVICE double of(double x, double y) {
+    const double product = x * y;
+    const bool finite = magnitude_bits(x) < kInfinityBits & magnitude_bits(y) < kInfinityBits;
+    return finite & magnitude_bits(product) == kInfinityBits
+               ? __longlong_as_double(__double_as_longlong(product) - 1)
+               : product;
+  }
+  DEVICE i64 of(i64 x, i64 y) { return wrap_mul(x, y); }
+};
 // The larger; NaN if either is NaN, the maximum of -0 and +0 is +0.
 struct Maximum {
   DEVICE float of(float x, float y) {

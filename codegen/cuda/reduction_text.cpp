@@ -12,21 +12,37 @@ namespace mezzo::codegen {
 using ir::DType;
 using ir::OpKind;
 
+namespace {
+
+/// Bytes are folded as words: machine code for bytes packs and unpacks them at every step.
+std::string folded_type(DType dtype) {
+  return std::string(compute_type_name(dtype == DType::U8 ? DType::I32 : dtype));
+}
+
+}  // namespace
+
 Reduction reduction_of(const ir::Op& op, bool some) {
   const DType dtype = op.operand(0).dtype();
-  // Bytes are folded as words: machine code for bytes packs and unpacks them at every step.
-  const std::string type(compute_type_name(dtype == DType::U8 ? DType::I32 : dtype));
+  const std::string type = folded_type(dtype);
   switch (op.kind()) {
     case OpKind::Sum:
       if (!ir::is_float(dtype)) return {&op, "Add", "i64", "0"};
       return {&op, "Add", type, literal(dtype, some ? -0.0 : 0.0)};
+    case OpKind::Prod:
+      if (!ir::is_float(dtype)) return {&op, "Multiply", "i64", "1"};
+      return {&op, "Multiply", "double", literal(DType::F64, 1)};
     case OpKind::Argmax:
       return {&op, "First", "Best<" + type + ">", "{0, -1}"};
     default:
       break;
   }
-  const bool largest = op.kind() == OpKind::Max;
-  Reduction out{&op, largest ? "Maximum" : "Minimum", type, ""};
+  Reduction out = extremum_of(op.kind() == OpKind::Max, dtype);
+  out.op = &op;
+  return out;
+}
+
+Reduction extremum_of(bool largest, DType dtype) {
+  Reduction out{nullptr, largest ? "Maximum" : "Minimum", folded_type(dtype), ""};
   if (ir::is_float(dtype)) {
     const double infinity = std::numeric_limits<double>::infinity();
     out.initial = literal(dtype, largest ? -infinity : infinity);

@@ -13,7 +13,7 @@ namespace mezzo::codegen {
 
 struct Reduction {
   const ir::Op* op;
-  std::string fold;     // `Add`, `Maximum` ...
+  std::string fold;     // `Add`, `Multiply`, `Maximum` ...
   std::string type;     // of the accumulator
   std::string initial;  // nothing seen yet
 
@@ -29,6 +29,8 @@ int64_t accumulator_bytes(const std::string& type);
 /// `some`: there is an element. -0 leaves every number as it is, so that a sum of negative zeros is
 /// -0; a sum of nothing is +0.
 Reduction reduction_of(const ir::Op& op, bool some);
+/// The same of a maximum or minimum of elements of type `dtype`, without its op.
+Reduction extremum_of(bool largest, ir::DType dtype);
 
 /// Declares the accumulators `array`, one a lane, of nothing seen yet.
 void declare_accumulators(SourceWriter& out, const std::string& type, const std::string& initial,

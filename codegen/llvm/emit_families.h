@@ -14,6 +14,8 @@ CpuKernel emit_elementwise(ModuleBuilder& module, const ir::Op& kernel, const st
 CpuKernel emit_optimizer(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol);
 /// Rows and rows_columns.
 CpuKernel emit_rows(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol);
+CpuKernel emit_scan(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol);
+CpuKernel emit_sort(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol);
 CpuKernel emit_columns(ModuleBuilder& module, const ir::Op& kernel, const std::string& symbol);
 CpuKernel emit_matmul_kernel(ModuleBuilder& module, const ir::Op& kernel,
                              const std::string& symbol);

@@ -21,6 +21,10 @@ CpuKernel emit(ModuleBuilder& module, const ir::Op& kernel, const std::string& s
       return emit_rows(module, kernel, symbol);
     case ir::Family::Columns:
       return emit_columns(module, kernel, symbol);
+    case ir::Family::Scan:
+      return emit_scan(module, kernel, symbol);
+    case ir::Family::Sort:
+      return emit_sort(module, kernel, symbol);
     case ir::Family::Matmul:
       return emit_matmul_kernel(module, kernel, symbol);
     case ir::Family::Scatter:

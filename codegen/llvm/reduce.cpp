@@ -25,12 +25,26 @@ DType reduced_type(const ir::Op& op) {
 
 DType accumulated_type(const ir::Op& op) {
   DType dtype = reduced_type(op);
-  if (!adds(op)) return dtype;
-  if (dtype == DType::F64) return DType::F64;
+  if (!adds(op) && op.kind() != OpKind::Prod) return dtype;
+  // A product has twice the exponent of its factors before it has many of them.
+  if (dtype == DType::F64 || (ir::is_float(dtype) && op.kind() == OpKind::Prod)) return DType::F64;
   return ir::is_float(dtype) ? DType::F32 : DType::I64;
 }
 
 }  // namespace
+
+Value* saturated_product(llvm::IRBuilderBase& b, Value* x, Value* y) {
+  Value* product = b.CreateFMul(x, y);
+  auto is_infinite = [&](Value* value) {
+    Value* size = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value);
+    return b.CreateFCmpOEQ(size, llvm::ConstantFP::getInfinity(value->getType()));
+  };
+  Value* given = b.CreateOr(is_infinite(x), is_infinite(y));
+  Value* overflows = b.CreateAnd(is_infinite(product), b.CreateNot(given));
+  Value* most = llvm::ConstantFP::get(product->getType(), std::numeric_limits<double>::max());
+  Value* limit = b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, most, product);
+  return b.CreateSelect(overflows, limit, product);
+}
 
 Reducer::Reducer(RegionEmitter& emitter, const ir::Op& op, int lanes)
     : emitter_(emitter),
@@ -55,6 +69,9 @@ Value* Reducer::empty() {
     return ir::is_float(accumulated_) ? llvm::ConstantFP::get(type, -0.0)
                                       : llvm::Constant::getNullValue(type);
   }
+  if (op_.kind() == OpKind::Prod)
+    return ir::is_float(accumulated_) ? static_cast<Value*>(llvm::ConstantFP::get(type, 1.0))
+                                      : llvm::ConstantInt::get(type, llvm::APInt(64, 1));
   bool maximum = op_.kind() != OpKind::Min;
   if (ir::is_float(dtype_)) return llvm::ConstantFP::getInfinity(type, maximum);
   unsigned bits = type->getScalarSizeInBits();
@@ -89,6 +106,8 @@ void Reducer::begin() {
 Value* Reducer::combine(Value* x, Value* y) {
   llvm::IRBuilderBase& b = emitter_.builder();
   if (adds(op_)) return ir::is_float(accumulated_) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+  if (op_.kind() == OpKind::Prod)
+    return ir::is_float(accumulated_) ? saturated_product(b, x, y) : b.CreateMul(x, y);
   return emitter_.extremum(op_.kind() != OpKind::Min, dtype_, x, y);
 }
 
@@ -162,6 +181,8 @@ Value* Reducer::finish(int64_t count, bool fold_lanes) {
   // rounding.
   if (adds(op_) && count == 0) value = llvm::Constant::getNullValue(value->getType());
   if (!ir::is_float(result)) return emitter_.convert(accumulated_, result, value);
+  if (op_.kind() == OpKind::Prod && dtype_ != DType::F64)
+    return emitter_.convert(DType::F64, DType::F32, value);
   return value;
 }
 

@@ -7,11 +7,15 @@
 
 namespace mezzo::codegen {
 
+/// x y of doubles, at most the largest finite one where both are finite: a product of many finite
+/// numbers one of which is 0 is 0, however they are grouped.
+llvm::Value* saturated_product(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y);
+
 /// Sums, and what a scatter_add adds at one place, accumulate in the wide type of their element
 /// type: f32 for 16-bit and f32, f64 for f64, i64 for integers. A float sum restarts every
 /// kSumBlock vectors and adds the block to a total in f64, which keeps the error of a lane within
-/// the bound of 256 terms whatever the length. maximum and minimum propagate NaN; argmax takes the
-/// first maximum, or the first NaN.
+/// the bound of 256 terms whatever the length. Products of floats accumulate in f64. maximum and
+/// minimum propagate NaN; argmax takes the first maximum, or the first NaN.
 class Reducer {
  public:
   Reducer(RegionEmitter& emitter, const ir::Op& op, int lanes);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fuzz/judge_losses.h>
+#include <fuzz/judge_axis.h>
 #include <limits>
 
 namespace mezzo::test {
@@ -124,6 +125,10 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
   if (errors) {
     const double least = std::ldexp(16.0, smallest_exponent(wide ? DType::F64 : DType::F32));
     for (size_t i = 0; i < count; ++i) out[i] = rounding(i) + unit * (*errors)[i] + least;
+    return out;
+  }
+  if (std::optional<std::vector<double>> known = axis_bounds(op, operands, wanted)) {
+    for (size_t i = 0; i < count; ++i) out[i] = rounding(i) + (*known)[i];
     return out;
   }
   switch (op.kind()) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops whose gradients gradient_test.cpp compares with central differences; families of ops that
-// stand in files of their own add theirs here.
+// Cases of gradient_test.cpp that stand in files of their own, by family.
 #pragma once
 
-#include <mezzo/ir/graph.h>
+#include <mezzo/ir/attr.h>
+#include <mezzo/ir/op_info.h>
+#include <mezzo/ir/shape.h>
 
 #include <vector>
 
@@ -17,5 +18,7 @@ struct GradientCase {
 };
 
 std::vector<GradientCase> indexing_gradient_cases();
+/// Reductions, scans and orders.
+std::vector<GradientCase> reduction_gradient_cases();
 
 }  // namespace mezzo::test

@@ -131,6 +131,7 @@ std::vector<Case> tensor_cases() {
     }
   }
   cases.push_back({OpKind::CrossEntropy, {{2, 3, 5}, {2, 3}}, loss("mean")});
+  for (Case& each : reduction_gradient_cases()) cases.push_back(std::move(each));
   return cases;
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <ops/kernel_draft.h>
+#include <set>
 
 namespace mezzo::test {
 
@@ -195,6 +196,15 @@ void rowwise(const Draft& draft) {
                 {{"axis", Attr(axis)}});
 }
 
+/// The first none, one, some and all along an axis.
+void selections(const Draft& draft) {
+  for (const Shape& shape : draft.shapes())
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      for (int64_t k :
+           std::set<int64_t>{0, std::min<int64_t>(1, shape[axis]), shape[axis] / 3, shape[axis]})
+        draft.add({Type(draft.dtype, shape)}, {{"axis", Attr(int64_t{axis})}, {"k", Attr(k)}});
+}
+
 void products(const Draft& draft) {
   struct Sizes {
     Shape batch_a, batch_b;
@@ -290,6 +300,15 @@ const std::map<std::string_view, Generator>& generators() {
       {"kl_div", element_losses},
       {"attention", attentions},
       {"attention_grad", attentions},
+      {"reduce_to_bool", reductions},
+      {"reduce_to_count", reductions},
+      {"reduce_floats", reductions},
+      {"scan", rowwise},
+      {"linear_scan", rowwise},
+      {"sort", rowwise},
+      {"argsort", rowwise},
+      {"sort_by", rowwise},
+      {"topk", selections},
       {"random", randoms},
       {"bernoulli", bernoullis},
       {"dropout", dropouts},

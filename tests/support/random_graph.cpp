@@ -7,6 +7,7 @@
 #include <mezzo/ir/shape_rules.h>
 #include <support/random_array.h>
 #include <support/random_graph_indexing.h>
+#include <support/random_graph_axis.h>
 
 #include <algorithm>
 #include <limits>
@@ -73,7 +74,9 @@ class Generator {
   void make_view();
   void make_pattern();
   void make_source();
+  AxisDraw axis_draw();
   void make_reduction();
+  void make_along_axis();
   void make_product();
   void make_composite();
   void make_random();
@@ -309,27 +312,20 @@ void Generator::make_source() {
   keep(constant(any_dtype(), shape));
 }
 
+AxisDraw Generator::axis_draw() {
+  return {builder_, [this](int64_t n) { return below(n); }, options_.ops == GraphOps::Exact};
+}
+
 void Generator::make_reduction() {
-  static const std::vector<OpKind> kinds = {OpKind::Sum, OpKind::Max, OpKind::Min, OpKind::Argmax,
-                                            OpKind::Mean};
-  OpKind kind = pick(kinds);
-  bool exact_only = options_.ops == GraphOps::Exact;
-  if (exact_only && !ir::op_info(kind).has(ir::Trait::Exact)) kind = OpKind::Max;
-  bool sum = kind == OpKind::Sum;
-  Value x = any_value([&](Value v) {
-    if (v.dtype() == DType::Bool) return sum;
-    if (kind == OpKind::Mean && !ir::is_float(v.dtype())) return false;
-    return (kind != OpKind::Argmax || v.type().rank() > 0) &&
-           (v.type().elements() > 0 || sum || kind == OpKind::Mean);
-  });
+  Value x = any_value([](Value) { return true; });
+  if (Value value = random_reduction(axis_draw(), x, some_axes(x.type().rank()))) keep(value);
+}
+
+void Generator::make_along_axis() {
+  Value x = any_value([](Value v) { return v.type().rank() > 0; });
   if (!x) return;
-  Attrs attrs;
-  if (chance(50)) attrs.set("keepdims", true);
-  if (kind == OpKind::Argmax)
-    attrs.set("axis", below(x.type().rank()));
-  else
-    attrs.set("axes", ir::Attr(some_axes(x.type().rank())));
-  keep(builder_.make(kind, {x}, attrs));
+  Value other = any_value([&](Value v) { return v.type() == x.type(); });
+  for (Value value : random_along_axis(axis_draw(), x, other)) keep(value);
 }
 
 void Generator::make_product() {
@@ -414,12 +410,14 @@ void Generator::make_op() {
   }
   if (dice < 17) return make_source();
   if (dice >= 94) return make_pattern();
-  if (dice < 20 && options_.ops == GraphOps::Exact) return make_reduction();
+  if (dice < 20 && options_.ops == GraphOps::Exact)
+    return chance(50) ? make_reduction() : make_along_axis();
   if (options_.ops == GraphOps::All) {
     if (dice < 27) return make_reduction();
     if (dice < 32) return make_product();
     if (dice < 37) return make_composite();
     if (dice < 40) return make_random();
+    if (dice < 45) return make_along_axis();
   }
   make_elementwise(*pick(rows_));
 }

@@ -111,6 +111,53 @@ class Drawer {
     finish(results);
   }
 
+  void scan() {
+    draw_space_along_axis();
+    std::vector<Value> pool = full_values();
+    for (int64_t i = dice_.roll(3); i > 0; --i) pool.push_back(step(pool));
+    const OpKind kinds[] = {OpKind::Cumsum, OpKind::Cummax, OpKind::Cummin, OpKind::LinearScan};
+    const OpKind kind = kinds[dice_.roll(4)];
+    Attrs attrs{{"axis", axis_}, {"reverse", dice_.one_in(2)}};
+    if (kind == OpKind::Cumsum) attrs.set("exclusive", dice_.one_in(2));
+    std::vector<Value> operands{full(pool.back())};
+    // Factors within -1 and 1, so that nothing leaves its range.
+    if (kind == OpKind::LinearScan)
+      operands.insert(operands.begin(), builder_.make(OpKind::Tanh, {full(pool.front())}));
+    Value scanned = builder_.create(kind, operands, attrs)->result();
+    std::vector<Value> results;
+    if (dice_.one_in(3)) results.push_back(full(pool.back()));
+    pool.push_back(scanned);
+    for (int64_t i = dice_.roll(3); i > 0; --i) pool.push_back(step(pool));
+    results.push_back(narrow(pool.back()));
+    finish(results);
+  }
+
+  void sort() {
+    draw_space_along_axis();
+    Value keys = full(full_values().front());
+    if (dice_.one_in(2)) keys = builder_.make(OpKind::Neg, {keys});
+    Value x = function_->parameter(0);
+    if (dice_.one_in(2)) x = keys;
+    const bool descending = dice_.one_in(2);
+    switch (dice_.roll(4)) {
+      case 0:
+        return finish(
+            {builder_.make(OpKind::Sort, {x}, {{"axis", axis_}, {"descending", descending}})});
+      case 1:
+        return finish(
+            {builder_.make(OpKind::Argsort, {x}, {{"axis", axis_}, {"descending", descending}})});
+      case 2:
+        return finish({builder_.make(OpKind::SortBy, {x, keys},
+                                     {{"axis", axis_}, {"descending", descending}})});
+      default: {
+        const int64_t k = dice_.roll(shape_[static_cast<int>(axis_)] + 1);
+        const Op& op = *builder_.create(OpKind::Topk, {x},
+                                        {{"axis", axis_}, {"k", k}, {"largest", descending}});
+        return finish({op.result(0), op.result(1)});
+      }
+    }
+  }
+
   void columns() {
     draw_shape(1 + static_cast<int>(dice_.roll(2)));
     std::vector<int64_t> dims{kColumnLengths[dice_.roll(std::size(kColumnLengths))]};
@@ -138,6 +185,17 @@ class Drawer {
     std::vector<int64_t> dims;
     for (int i = 0; i < rank; ++i) dims.push_back(kLengths[dice_.roll(std::size(kLengths))]);
     shape_ = Shape(dims);
+  }
+
+  /// One axis of any of the lengths of rows, the others short where it is long.
+  void draw_space_along_axis() {
+    draw_shape(static_cast<int>(dice_.roll(3)));
+    const int64_t length = kRowLengths[dice_.roll(std::size(kRowLengths))];
+    for (int i = 0; i < shape_.rank(); ++i)
+      shape_ = shape_.with(i, std::min<int64_t>(shape_[i], length > 300 ? 3 : 40));
+    axis_ = dice_.roll(shape_.rank() + 1);
+    shape_ = shape_.inserted(static_cast<int>(axis_), length);
+    declare_parameters();
   }
 
   void declare_parameters() {
@@ -211,6 +269,7 @@ class Drawer {
   Function* function_;
   Builder builder_;
   Shape shape_;
+  int64_t axis_ = 0;
 };
 
 }  // namespace
@@ -224,6 +283,10 @@ std::unique_ptr<Module> random_region(RegionFamily family, uint64_t seed) {
     drawer.columns();
   else if (family == RegionFamily::RowsColumns)
     drawer.rows_columns();
+  else if (family == RegionFamily::Scan)
+    drawer.scan();
+  else if (family == RegionFamily::Sort)
+    drawer.sort();
   else
     drawer.elementwise();
   module->set_stage(Stage::Primitive);

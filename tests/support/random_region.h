@@ -10,7 +10,7 @@
 
 namespace mezzo::test {
 
-enum class RegionFamily { Elementwise, Rows, Columns, RowsColumns };
+enum class RegionFamily { Elementwise, Rows, Columns, RowsColumns, Scan, Sort };
 
 /// A module with one function `@main` of primitive ops over random shapes and element types; stage
 /// primitive. Values stay valid for any input of ordinary size: roots and logarithms are taken of
