@@ -28,8 +28,9 @@ bool is_pointwise(const Op& op) {
   if (op.kind() == OpKind::Constant) return splat_value(op.result()).has_value();
   return is_elementwise(op.kind()) || is_unit_reshape(op) || op.kind() == OpKind::BroadcastTo ||
          op.kind() == OpKind::Transpose || op.kind() == OpKind::Slice || op.kind() == OpKind::Pad ||
-         op.kind() == OpKind::Iota || op.kind() == OpKind::RandomUniform ||
-         op.kind() == OpKind::RandomNormal || op.kind() == OpKind::RngAdvance;
+         op.kind() == OpKind::Remap || op.kind() == OpKind::Iota ||
+         op.kind() == OpKind::RandomUniform || op.kind() == OpKind::RandomNormal ||
+         op.kind() == OpKind::RngAdvance;
 }
 
 namespace {
@@ -122,6 +123,7 @@ class Mapper {
       }
       case OpKind::Slice:
       case OpKind::Pad:
+      case OpKind::Remap:
         // Offsets are not part of the map: a value behind them is another one than the same value
         // read directly.
         for (int i = 0; i < to.rank(); ++i)
@@ -149,8 +151,8 @@ bool all_pointwise(const KernelOps& ops) {
 bool maps_stand_outside(const KernelOps& ops) {
   std::unordered_set<const Op*> inside(ops.begin(), ops.end());
   for (const Op* op : ops) {
-    bool view =
-        op->kind() == OpKind::Transpose || op->kind() == OpKind::Slice || op->kind() == OpKind::Pad;
+    bool view = op->kind() == OpKind::Transpose || op->kind() == OpKind::Slice ||
+                op->kind() == OpKind::Pad || op->kind() == OpKind::Remap;
     if (!view) continue;
     // A padded value is gathered from memory, element by element.
     if (op->kind() == OpKind::Pad && !op->operand(0).is_parameter() &&
@@ -178,7 +180,7 @@ std::optional<Classified> classify_elementwise(const KernelOps& ops,
       return std::nullopt;
   if (!mapper.propagate()) return std::nullopt;
   bool only_views = std::all_of(ops.begin(), ops.end(), [](const Op* op) {
-    return is_view(op->kind()) || op->kind() == OpKind::Pad;
+    return is_view(op->kind()) || op->kind() == OpKind::Pad || op->kind() == OpKind::Remap;
   });
   return Classified{only_views ? Family::Movement : Family::Elementwise, space, 0};
 }
@@ -306,7 +308,7 @@ bool prologue_fits(const KernelOps& prologue) {
     if (!is_pointwise(*op) || op->info().growth == Growth::Exponential ||
         op->info().has(Trait::Random))
       return false;
-    if (op->kind() == OpKind::Pad) return false;
+    if (op->kind() == OpKind::Pad || op->kind() == OpKind::Remap) return false;
   }
   return maps_stand_outside(prologue);
 }

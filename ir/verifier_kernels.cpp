@@ -48,7 +48,7 @@ bool fits_family(const Op& op, Family family) {
     case Family::Matmul:
       return is_pointwise(op) || op.kind() == OpKind::Matmul;
     case Family::Movement:
-      return is_view(op.kind()) || op.kind() == OpKind::Pad;
+      return is_view(op.kind()) || op.kind() == OpKind::Pad || op.kind() == OpKind::Remap;
   }
   return false;
 }

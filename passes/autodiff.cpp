@@ -139,8 +139,9 @@ class ReverseSweep {
 
 void ReverseSweep::mark(Value cotangent, Value value) {
   Op* op = cotangent.op();
-  if (!op || op->role() != "backward" || op->attrs().has("grad_of") || op->num_results() != 1)
-    return;
+  if (!op || op->role() != "backward" || op->attrs().has("grad_of") ||
+      !(op->result(0) == cotangent))
+    return;  // the attribute speaks of the first result
   if (!(cotangent.type() == value.type())) return;
   op->attrs().set("grad_of", ValueRef{inlined(value).def()});
 }
@@ -311,8 +312,11 @@ Function* take_parts(Function& source) {
     }
     std::vector<Value> operands;
     for (Value value : op.operands()) operands.push_back(map.at(value.def()));
+    std::vector<ir::Type> types;
+    for (Value value : op.results()) types.push_back(value.type());
     builder.derive_from(&op);
-    std::vector<Value> results = decompose_composite({op.kind(), operands, op.attrs()}, builder);
+    std::vector<Value> results =
+        decompose_composite({op.kind(), operands, op.attrs(), types}, builder);
     for (size_t i = 0; i < results.size(); ++i)
       map[op.result(static_cast<int>(i)).def()] = results[i];
   }

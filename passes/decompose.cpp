@@ -51,7 +51,9 @@ std::vector<ir::Value> decompose_composite(const Composite& composite, ir::Build
 
 std::vector<ir::Value> decompose_op(const ir::Op& op, ir::Builder& builder) {
   std::vector<ir::Value> operands = op.operands();
-  return decompose_composite({op.kind(), operands, op.attrs()}, builder);
+  std::vector<ir::Type> types;
+  for (ir::Value value : op.results()) types.push_back(value.type());
+  return decompose_composite({op.kind(), operands, op.attrs(), types}, builder);
 }
 
 bool decompose(ir::Module& module, PassContext&) {

@@ -11,12 +11,13 @@
 
 namespace mezzo::passes {
 
-/// A composite op taken apart: kind, operands and attributes without the op, so that it need not
-/// exist.
+/// A composite op taken apart: kind, operands, attributes and result types without the op, so that
+/// it need not exist.
 struct Composite {
   ir::OpKind kind;
   std::span<const ir::Value> operands;
   const ir::Attrs& attrs;
+  std::span<const ir::Type> results;
 
   ir::Value operand(size_t index) const { return operands[index]; }
   bool has(size_t index) const { return index < operands.size(); }

@@ -355,6 +355,8 @@ RegionText::Text RegionText::eval_op(const ir::Op& op, const TextCoordinates& at
     }
     case OpKind::Pad:
       return pad(op, at);
+    case OpKind::Remap:
+      return remap(op, at);
     case OpKind::RandomUniform:
     case OpKind::RandomNormal:
       return random(op, at);

@@ -173,6 +173,7 @@ class RegionText {
   Text load_vector(ir::Value parameter, const TextIndex& index);
   Text load_kept(ir::Value parameter);
   Text pad(const ir::Op& op, const TextCoordinates& at);
+  Text remap(const ir::Op& op, const TextCoordinates& at);
   Text random(const ir::Op& op, const TextCoordinates& at);
   Text random_groups(const ir::Op& op, Level level, const std::string& element,
                      const std::string& state, bool tail);

@@ -10,6 +10,8 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include <algorithm>
+
 namespace mezzo::codegen {
 
 using llvm::Value;
@@ -29,9 +31,7 @@ Coordinates RegionEmitter::origin(const ir::Shape& shape) {
 }
 
 bool RegionEmitter::uniform(const Coordinates& at) const {
-  for (const AxisIndex& axis : at)
-    if (axis.stride != 0) return false;
-  return true;
+  return std::all_of(at.begin(), at.end(), [](const AxisIndex& axis) { return axis.uniform(); });
 }
 
 Value* RegionEmitter::splat(Value* value, int lanes) {
@@ -86,34 +86,42 @@ void RegionEmitter::eval_scalars() {
       eval(parameter, origin(parameter.shape()));
 }
 
-std::pair<Value*, int64_t> RegionEmitter::linear(const ir::Shape& shape, const Coordinates& at) {
+AxisIndex RegionEmitter::linear(const ir::Shape& shape, const Coordinates& at) {
   auto strides = shape.strides();
-  Value* offset = index(0);
-  int64_t lane_stride = 0;
+  AxisIndex out{index(0), 0};
+  Value* apart = nullptr;  // the sum along axes whose lanes stand in no line
   for (size_t axis = 0; axis < at.size(); ++axis) {
     if (shape[static_cast<int>(axis)] == 1) continue;
+    if (at[axis].lanes) {
+      Value* scaled = builder().CreateMul(at[axis].lanes, splat(index(strides[axis]), lanes_));
+      apart = apart ? builder().CreateAdd(apart, scaled) : scaled;
+      continue;
+    }
     Value* scaled = builder().CreateMul(at[axis].base, index(strides[axis]));
-    offset = builder().CreateAdd(offset, scaled);
-    lane_stride += at[axis].stride * strides[axis];
+    out.base = builder().CreateAdd(out.base, scaled);
+    out.stride += at[axis].stride * strides[axis];
   }
-  return {offset, lane_stride};
+  if (apart) out.lanes = builder().CreateAdd(apart, lane_indices(out));
+  return out;
 }
 
 Value* RegionEmitter::lane_indices(const AxisIndex& axis) {
+  if (axis.lanes) return axis.lanes;
   llvm::SmallVector<llvm::Constant*> steps;
   for (int lane = 0; lane < lanes_; ++lane)
     steps.push_back(builder().getInt64(static_cast<uint64_t>(lane * axis.stride)));
   return builder().CreateAdd(splat(axis.base, lanes_), llvm::ConstantVector::get(steps));
 }
 
-Value* RegionEmitter::load_at(ir::DType dtype, Value* base, Value* offset, int64_t stride) {
+Value* RegionEmitter::load_at(ir::DType dtype, Value* base, const AxisIndex& place) {
   llvm::IRBuilderBase& b = builder();
   bool floats = ir::is_float(dtype);
   llvm::Type* element = floats ? storage_type(b, dtype)
                                : b.getIntNTy(static_cast<unsigned>(ir::byte_size(dtype) * 8));
   const llvm::Align align(static_cast<uint64_t>(ir::byte_size(dtype)));
   Value* raw = nullptr;
-  if (stride == 0) {
+  if (place.uniform()) {
+    Value* offset = place.base;
     // A scalar that all lanes share; where no lane is on its place may not exist.
     if (mask_ && !llvm::isa<llvm::Constant>(offset))
       offset = b.CreateSelect(b.CreateOrReduce(mask_), offset, index(0));
@@ -123,12 +131,12 @@ Value* RegionEmitter::load_at(ir::DType dtype, Value* base, Value* offset, int64
   } else {
     auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes_));
     llvm::Constant* zero = llvm::Constant::getNullValue(vector);
-    if (stride == 1) {
-      Value* address = b.CreateGEP(element, base, offset);
+    if (place.stride == 1 && !place.lanes) {
+      Value* address = b.CreateGEP(element, base, place.base);
       raw = mask_ ? static_cast<Value*>(b.CreateMaskedLoad(vector, address, align, mask_, zero))
                   : b.CreateAlignedLoad(vector, address, align);
     } else {
-      Value* addresses = b.CreateGEP(element, base, lane_indices({offset, stride}));
+      Value* addresses = b.CreateGEP(element, base, lane_indices(place));
       Value* on = mask_ ? mask_ : splat(b.getTrue(), lanes_);
       raw = b.CreateMaskedGather(vector, addresses, align, on, zero);
     }
@@ -140,19 +148,21 @@ Value* RegionEmitter::load_at(ir::DType dtype, Value* base, Value* offset, int64
 }
 
 Value* RegionEmitter::load(ir::Value parameter, const Coordinates& at) {
-  auto [offset, stride] = linear(parameter.shape(), at);
-  return load_at(parameter.dtype(), frame_.buffer(parameter.index()), offset, stride);
+  return load_at(parameter.dtype(), frame_.buffer(parameter.index()),
+                 linear(parameter.shape(), at));
 }
 
 void RegionEmitter::store(int number, Value* value, const Coordinates& at) {
   llvm::IRBuilderBase& b = builder();
   ir::Value result = kernel_.result(number);
   ir::DType dtype = result.dtype();
-  auto [offset, stride] = linear(result.shape(), at);
+  const AxisIndex place = linear(result.shape(), at);
+  Value* offset = place.base;
   Value* base = frame_.buffer(kernel_.num_operands() + number);
   const llvm::Align align(static_cast<uint64_t>(ir::byte_size(dtype)));
   bool vector = value->getType()->isVectorTy();
-  MEZZO_CHECK(!vector || stride == 1, "a kernel result is stored along its last axis");
+  MEZZO_CHECK(!vector || (place.stride == 1 && !place.lanes),
+              "a kernel result is stored along its last axis");
   if (ir::is_float(dtype)) {
     Value* raw = vector ? value : b.CreateVectorSplat(1, value);
     store_vector(b, dtype, base, offset, raw, vector ? mask_ : nullptr);
@@ -171,7 +181,7 @@ void RegionEmitter::store(int number, Value* value, const Coordinates& at) {
 
 void RegionEmitter::prefetch(int buffer, ir::Value value, const Coordinates& at, bool write) {
   llvm::IRBuilderBase& b = builder();
-  Value* bytes = b.CreateMul(linear(value.shape(), at).first, index(ir::byte_size(value.dtype())));
+  Value* bytes = b.CreateMul(linear(value.shape(), at).base, index(ir::byte_size(value.dtype())));
   // No inbounds: the address may lie behind the buffer, which a prefetch may name.
   Value* address = b.CreateGEP(b.getInt8Ty(), frame_.buffer(buffer), bytes);
   // Into all levels, data.
@@ -221,6 +231,9 @@ Coordinates RegionEmitter::operand_coordinates(const ir::Op& op, int number,
       for (size_t i = 0; i < starts.size(); ++i) {
         Value* base = b.CreateAdd(b.CreateMul(at[i].base, index(steps[i])), index(starts[i]));
         out[i] = {base, at[i].stride * steps[i]};
+        if (at[i].lanes)
+          out[i].lanes = b.CreateAdd(b.CreateMul(at[i].lanes, splat(index(steps[i]), lanes_)),
+                                     splat(index(starts[i]), lanes_));
       }
       return out;
     }
@@ -241,6 +254,8 @@ Value* RegionEmitter::eval_op(const ir::Op& op, const Coordinates& at) {
       return iota(op, at);
     case OpKind::Pad:
       return pad(op, at);
+    case OpKind::Remap:
+      return remap(op, at);
     case OpKind::RandomUniform:
     case OpKind::RandomNormal:
       return random(op, at);
@@ -288,9 +303,9 @@ Value* RegionEmitter::constant(const ir::Op& op) {
 Value* RegionEmitter::iota(const ir::Op& op, const Coordinates& at) {
   llvm::IRBuilderBase& b = builder();
   const AxisIndex& axis = at[static_cast<size_t>(op.int_attr("axis"))];
-  Value* position = axis.stride == 0 ? axis.base : lane_indices(axis);
+  Value* position = axis.uniform() ? axis.base : lane_indices(axis);
   ir::DType dtype = op.result().dtype();
-  llvm::Type* type = compute_type_of(dtype, axis.stride == 0 ? 1 : lanes_);
+  llvm::Type* type = compute_type_of(dtype, axis.uniform() ? 1 : lanes_);
   if (!ir::is_float(dtype)) return b.CreateTruncOrBitCast(position, type);
   // Exact below 2^24 (2^53); rounded to the element type beyond, as a cast of the index would.
   return convert(ir::DType::I64, dtype, position);

@@ -16,10 +16,14 @@
 
 namespace mezzo::codegen {
 
-/// Index along one axis: `base + stride * lane`, stride in elements of that axis.
+/// Index along one axis: `base + stride * lane`, stride in elements of that axis; or, where lanes
+/// stand in no such line, a vector of their indices.
 struct AxisIndex {
   llvm::Value* base = nullptr;  // i64
   int64_t stride = 0;
+  llvm::Value* lanes = nullptr;  // null, or a vector of i64 that counts instead
+
+  bool uniform() const { return stride == 0 && !lanes; }
   auto operator<=>(const AxisIndex&) const = default;
 };
 using Coordinates = std::vector<AxisIndex>;
@@ -105,8 +109,9 @@ class RegionEmitter {
   llvm::Value* eval_op(const ir::Op& op, const Coordinates& at);
   llvm::Value* load(ir::Value parameter, const Coordinates& at);
   void prefetch(int buffer, ir::Value value, const Coordinates& at, bool write);
-  llvm::Value* load_at(ir::DType dtype, llvm::Value* base, llvm::Value* offset, int64_t stride);
+  llvm::Value* load_at(ir::DType dtype, llvm::Value* base, const AxisIndex& place);
   llvm::Value* pad(const ir::Op& op, const Coordinates& at);
+  llvm::Value* remap(const ir::Op& op, const Coordinates& at);
   llvm::Value* iota(const ir::Op& op, const Coordinates& at);
   llvm::Value* random(const ir::Op& op, const Coordinates& at);
   llvm::Value* random_element(const ir::Op& op, llvm::Value* element, llvm::Value* seed,
@@ -119,8 +124,8 @@ class RegionEmitter {
   llvm::Value* any_lane(llvm::Value* condition);
   void accumulate(const ir::Op& op, unsigned bit, llvm::Value* condition);
   bool uniform(const Coordinates& at) const;
-  /// Row-major linear index and its stride by lane.
-  std::pair<llvm::Value*, int64_t> linear(const ir::Shape& shape, const Coordinates& at);
+  /// Row-major linear index.
+  AxisIndex linear(const ir::Shape& shape, const Coordinates& at);
   /// Index along one axis as a vector of i64.
   llvm::Value* lane_indices(const AxisIndex& axis);
 

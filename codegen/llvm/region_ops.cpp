@@ -346,10 +346,10 @@ Value* RegionEmitter::check_index(const ir::Op& op, Value* value) {
 Value* RegionEmitter::random(const ir::Op& op, const Coordinates& at) {
   llvm::IRBuilderBase& b = builder();
   const ir::Type& type = op.result().type();
-  auto [offset, stride] = linear(type.shape, at);
+  const AxisIndex place = linear(type.shape, at);
   bool vector = !uniform(at);
   int width = vector ? lanes_ : 1;
-  Value* element = vector ? lane_indices({offset, stride}) : offset;
+  Value* element = vector ? lane_indices(place) : place.base;
   if (op.num_operands() > 1) {
     // Element = global sample index * row size + offset within the sample.
     int64_t row = type.rank() == 0 ? 1 : type.elements() / std::max<int64_t>(type.shape[0], 1);
