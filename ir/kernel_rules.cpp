@@ -30,6 +30,7 @@ bool moves_stored(OpKind kind) {
     case OpKind::Slice:
     case OpKind::Flip:
     case OpKind::Pad:
+    case OpKind::Remap:
     case OpKind::Concat:
     case OpKind::Gather:
     case OpKind::TakeAlongAxis:
@@ -150,6 +151,7 @@ class Mapper {
       case OpKind::Flip:
       case OpKind::Pad:
       case OpKind::Concat:
+      case OpKind::Remap:
         // Offsets are not part of the map: a value behind them is another one than the same value
         // read directly.
         for (int i = 0; i < to.rank(); ++i)

@@ -2,6 +2,7 @@
 #include <mezzo/ir/op_info.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/shape.h>
 
 #include <algorithm>
 #include <cstring>

@@ -153,7 +153,7 @@ class Caster {
   Value as_followed(Value value, Op& reader) {
     if (value.is_parameter()) return value;
     const Attr* of = value.op()->attrs().find("grad_of");
-    if (!of || value.dtype() != DType::F32) return value;
+    if (!of || value.dtype() != DType::F32 || !(value == value.op()->result(0))) return value;
     DType primal = Value(of->as<ValueRef>().value).dtype();
     if (!is_16bit(primal)) return value;
     return in_type(value, primal, reader,

@@ -140,8 +140,9 @@ class ReverseSweep {
 
 void ReverseSweep::mark(Value cotangent, Value value) {
   Op* op = cotangent.op();
-  if (!op || op->role() != "backward" || op->attrs().has("grad_of") || op->num_results() != 1)
-    return;
+  if (!op || op->role() != "backward" || op->attrs().has("grad_of") ||
+      !(op->result(0) == cotangent))
+    return;  // the attribute speaks of the first result
   if (!(cotangent.type() == value.type())) return;
   op->attrs().set("grad_of", ValueRef{inlined(value).def()});
 }
@@ -313,6 +314,8 @@ Function* take_parts(Function& source) {
     }
     std::vector<Value> operands;
     for (Value value : op.operands()) operands.push_back(map.at(value.def()));
+    std::vector<ir::Type> types;
+    for (Value value : op.results()) types.push_back(value.type());
     builder.derive_from(&op);
     std::vector<ir::Type> types;
     for (Value result : op.results()) types.push_back(result.type());

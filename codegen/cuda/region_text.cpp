@@ -378,6 +378,8 @@ RegionText::Text RegionText::eval_op(const ir::Op& op, const TextCoordinates& at
     case OpKind::Gather:
     case OpKind::TakeAlongAxis:
       return gather(op, at);
+    case OpKind::Remap:
+      return remap(op, at);
     case OpKind::RandomUniform:
     case OpKind::RandomNormal:
     case OpKind::Bernoulli:

@@ -182,6 +182,7 @@ class RegionText {
   Text gather(const ir::Op& op, const TextCoordinates& at);
   /// Pointer and row-major index of what only views stand before.
   std::optional<std::pair<std::string, TextIndex>> stored_at(ir::Value value, TextCoordinates at);
+  Text remap(const ir::Op& op, const TextCoordinates& at);
   Text random(const ir::Op& op, const TextCoordinates& at);
   Text random_groups(const ir::Op& op, Level level, const std::string& element,
                      const std::string& state, bool tail);
