@@ -317,8 +317,6 @@ Function* take_parts(Function& source) {
     std::vector<ir::Type> types;
     for (Value value : op.results()) types.push_back(value.type());
     builder.derive_from(&op);
-    std::vector<ir::Type> types;
-    for (Value result : op.results()) types.push_back(result.type());
     std::vector<Value> results =
         decompose_composite({op.kind(), operands, op.attrs(), types}, builder);
     for (size_t i = 0; i < results.size(); ++i)

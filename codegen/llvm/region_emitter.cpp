@@ -99,7 +99,7 @@ void RegionEmitter::eval_scalars() {
       eval(parameter, origin(parameter.shape()));
 }
 
-AxisIndex RegionEmitter::linear(const ir::Shape& shape, const Coordinates& at) {
+std::pair<Value*, int64_t> RegionEmitter::linear(const ir::Shape& shape, const Coordinates& at) {
   auto strides = shape.strides();
   Value *offset = index(0), *lanes = nullptr;
   int64_t lane_stride = 0;
@@ -118,14 +118,13 @@ AxisIndex RegionEmitter::linear(const ir::Shape& shape, const Coordinates& at) {
 }
 
 Value* RegionEmitter::lane_indices(const AxisIndex& axis) {
-  if (axis.lanes) return axis.lanes;
   llvm::SmallVector<llvm::Constant*> steps;
   for (int lane = 0; lane < lanes_; ++lane)
     steps.push_back(builder().getInt64(static_cast<uint64_t>(lane * axis.stride)));
   return builder().CreateAdd(splat(axis.base, lanes_), llvm::ConstantVector::get(steps));
 }
 
-Value* RegionEmitter::load_at(ir::DType dtype, Value* base, const AxisIndex& place) {
+Value* RegionEmitter::load_at(ir::DType dtype, Value* base, Value* offset, int64_t stride) {
   llvm::IRBuilderBase& b = builder();
   bool floats = ir::is_float(dtype);
   llvm::Type* element = floats ? storage_type(b, dtype)
@@ -157,7 +156,7 @@ Value* RegionEmitter::load_at(ir::DType dtype, Value* base, const AxisIndex& pla
                   : b.CreateAlignedLoad(vector, address, align);
       raw = b.CreateShuffleVector(raw, turned);
     } else {
-      Value* addresses = b.CreateGEP(element, base, lane_indices(place));
+      Value* addresses = b.CreateGEP(element, base, lane_indices({offset, stride}));
       Value* on = mask_ ? mask_ : splat(b.getTrue(), lanes_);
       raw = b.CreateMaskedGather(vector, addresses, align, on, zero);
     }
@@ -169,21 +168,19 @@ Value* RegionEmitter::load_at(ir::DType dtype, Value* base, const AxisIndex& pla
 }
 
 Value* RegionEmitter::load(ir::Value parameter, const Coordinates& at) {
-  return load_at(parameter.dtype(), frame_.buffer(parameter.index()),
-                 linear(parameter.shape(), at));
+  auto [offset, stride] = linear(parameter.shape(), at);
+  return load_at(parameter.dtype(), frame_.buffer(parameter.index()), offset, stride);
 }
 
 void RegionEmitter::store(int number, Value* value, const Coordinates& at) {
   llvm::IRBuilderBase& b = builder();
   ir::Value result = kernel_.result(number);
   ir::DType dtype = result.dtype();
-  const AxisIndex place = linear(result.shape(), at);
-  Value* offset = place.base;
+  auto [offset, stride] = linear(result.shape(), at);
   Value* base = frame_.buffer(kernel_.num_operands() + number);
   const llvm::Align align(static_cast<uint64_t>(ir::byte_size(dtype)));
   bool vector = value->getType()->isVectorTy();
-  MEZZO_CHECK(!vector || (place.stride == 1 && !place.lanes),
-              "a kernel result is stored along its last axis");
+  MEZZO_CHECK(!vector || stride == 1, "a kernel result is stored along its last axis");
   if (ir::is_float(dtype)) {
     Value* raw = vector ? value : b.CreateVectorSplat(1, value);
     store_vector(b, dtype, base, offset, raw, vector ? mask_ : nullptr);
@@ -202,7 +199,7 @@ void RegionEmitter::store(int number, Value* value, const Coordinates& at) {
 
 void RegionEmitter::prefetch(int buffer, ir::Value value, const Coordinates& at, bool write) {
   llvm::IRBuilderBase& b = builder();
-  Value* bytes = b.CreateMul(linear(value.shape(), at).base, index(ir::byte_size(value.dtype())));
+  Value* bytes = b.CreateMul(linear(value.shape(), at).first, index(ir::byte_size(value.dtype())));
   // No inbounds: the address may lie behind the buffer, which a prefetch may name.
   Value* address = b.CreateGEP(b.getInt8Ty(), frame_.buffer(buffer), bytes);
   // Into all levels, data.
@@ -287,13 +284,13 @@ Value* RegionEmitter::eval_op(const ir::Op& op, const Coordinates& at) {
       return iota(op, at);
     case OpKind::Pad:
       return pad(op, at);
+    case OpKind::Remap:
+      return remap(op, at);
     case OpKind::Concat:
       return concat(op, at);
     case OpKind::Gather:
     case OpKind::TakeAlongAxis:
       return gather(op, at);
-    case OpKind::Remap:
-      return remap(op, at);
     case OpKind::RandomUniform:
     case OpKind::RandomNormal:
     case OpKind::Bernoulli:

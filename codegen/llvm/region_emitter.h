@@ -16,8 +16,8 @@
 
 namespace mezzo::codegen {
 
-/// Index along one axis: `base + stride * lane`, stride in elements of that axis; or, where lanes
-/// stand in no such line, a vector of their indices.
+/// Index along one axis: `base + stride * lane`, stride in elements of that axis; the base is a
+/// vector where lanes stand in no such line.
 struct AxisIndex {
   llvm::Value* base = nullptr;  // i64, or a vector of them: each lane has its own
   int64_t stride = 0;
@@ -112,7 +112,7 @@ class RegionEmitter {
   llvm::Value* eval_op(const ir::Op& op, const Coordinates& at);
   llvm::Value* load(ir::Value parameter, const Coordinates& at);
   void prefetch(int buffer, ir::Value value, const Coordinates& at, bool write);
-  llvm::Value* load_at(ir::DType dtype, llvm::Value* base, const AxisIndex& place);
+  llvm::Value* load_at(ir::DType dtype, llvm::Value* base, llvm::Value* offset, int64_t stride);
   llvm::Value* pad(const ir::Op& op, const Coordinates& at);
   llvm::Value* concat(const ir::Op& op, const Coordinates& at);
   void store_part(llvm::Value* slot, const ir::Op& op, const Coordinates& at, size_t part);

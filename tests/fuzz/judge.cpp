@@ -13,8 +13,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fuzz/judge_losses.h>
 #include <fuzz/judge_axis.h>
+#include <fuzz/judge_losses.h>
+#include <fuzz/judge_recurrent.h>
 #include <limits>
 
 namespace mezzo::test {
@@ -127,7 +128,9 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
     for (size_t i = 0; i < count; ++i) out[i] = rounding(i) + unit * (*errors)[i] + least;
     return out;
   }
-  if (std::optional<std::vector<double>> known = axis_bounds(op, operands, wanted)) {
+  std::optional<std::vector<double>> known = axis_bounds(op, operands, wanted);
+  if (!known) known = recurrent_bounds(op, operands, result);
+  if (known) {
     for (size_t i = 0; i < count; ++i) out[i] = rounding(i) + (*known)[i];
     return out;
   }

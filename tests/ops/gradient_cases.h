@@ -18,6 +18,7 @@ struct GradientCase {
 };
 
 std::vector<GradientCase> indexing_gradient_cases();
+std::vector<GradientCase> recurrent_gradient_cases();
 /// Reductions, scans and orders.
 std::vector<GradientCase> reduction_gradient_cases();
 

@@ -42,8 +42,9 @@ void check_case(const Case& test, unsigned seed) {
       inputs,
       [&](Builder& builder, std::span<const Value> values) {
         std::vector<Type> declared;
-        if (info.has(ir::Trait::ChosenType)) declared = {Type(DType::F64, {})};
-        return builder.create(test.kind, values, test.attrs, declared)->result();
+        if (info.has(ir::Trait::ChosenType))
+          declared.assign(info.results.size(), Type(DType::F64, {}));
+        return builder.create(test.kind, values, test.attrs, declared)->result(0);
       },
       info.kind != OpKind::Digamma, seed);  // its second derivative is refused
 }
@@ -131,6 +132,7 @@ std::vector<Case> tensor_cases() {
     }
   }
   cases.push_back({OpKind::CrossEntropy, {{2, 3, 5}, {2, 3}}, loss("mean")});
+  for (Case& each : recurrent_gradient_cases()) cases.push_back(std::move(each));
   for (Case& each : reduction_gradient_cases()) cases.push_back(std::move(each));
   return cases;
 }

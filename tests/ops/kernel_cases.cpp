@@ -300,6 +300,8 @@ const std::map<std::string_view, Generator>& generators() {
       {"kl_div", element_losses},
       {"attention", attentions},
       {"attention_grad", attentions},
+      {"recurrent", recurrents},
+      {"recurrent_grad", recurrents},
       {"reduce_to_bool", reductions},
       {"reduce_to_count", reductions},
       {"reduce_floats", reductions},

@@ -41,6 +41,9 @@ void element_losses(const Draft& draft);
 // kernel_cases_attention.cpp
 void attentions(const Draft& draft);
 
+// kernel_cases_recurrent.cpp
+void recurrents(const Draft& draft);
+
 // kernel_cases_random.cpp
 void randoms(const Draft& draft);
 void bernoullis(const Draft& draft);
