@@ -89,7 +89,7 @@ class Steps {
   Value flat(Value sequence) {
     return parts_.builder.reshape(sequence, Shape{steps_ * batch_, sequence.shape()[2]});
   }
-  DType type_of(size_t result) const { return op_.types[result].dtype; }
+  DType type_of(size_t result) const { return op_.results[result].dtype; }
 
   Parts parts_;
   const Composite& op_;
