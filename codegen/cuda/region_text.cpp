@@ -326,12 +326,13 @@ void RegionText::preset(ir::Value value, const Text& computed) {
 }
 
 void RegionText::eval_scalars() {
-  // One-element results of anything but reductions and products, whose operands are such values
+  // One-element results of anything but what a family is made for, whose operands are such values
   // too.
   std::unordered_set<const ir::Op*> ready;
   for (ir::Op& op : *kernel_.body()) {
     if (op.num_results() != 1 || op.result().type().elements() != 1 ||
-        ir::is_reduction(op.kind()) || op.kind() == OpKind::Matmul)
+        ir::is_reduction(op.kind()) || ir::is_scan(op.kind()) || ir::is_order(op.kind()) ||
+        op.kind() == OpKind::Matmul)
       continue;
     bool independent = true;
     for (ir::Value operand : op.operands())
