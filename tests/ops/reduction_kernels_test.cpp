@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <fuzz/judge.h>
 #include <limits>
 #include <runtime/compiled.h>
@@ -45,8 +46,13 @@ Tensors compiled(OpKind kind, const Tensors& inputs, const Attrs& attrs, int thr
       .results;
 }
 
-/// Every result within its bound.
+/// Every result within its bound. On the fake device, where a program takes as long as ten here,
+/// one check in five, all of them with MEZZO_KERNEL_CASES.
 void check(OpKind kind, const Tensors& inputs, const Attrs& attrs) {
+  static int number = 0;
+  const bool thinned =
+      test_device().kind == runtime::DeviceId::Kind::Cuda && !std::getenv("MEZZO_KERNEL_CASES");
+  if (thinned && ++number % 5 != 0) return;
   const std::vector<Type> types = types_of(inputs);
   const std::unique_ptr<ir::Module> module = one_op_module(kind, types, attrs);
   const ir::Op& op = *module->functions()[0]->body().begin();
@@ -114,7 +120,7 @@ TEST_CASE("a variance far from 0 keeps its digits over rows, columns and all") {
 }
 
 TEST_CASE("scans in every direction, along any axis, of long and of many lines") {
-  const std::vector<Shape> shapes = {{5000}, {3, 1000}, {130, 33}, {7, 5, 3}, {2, 40, 65}, {1, 1}};
+  const std::vector<Shape> shapes = {{40000}, {3, 1000}, {130, 33}, {7, 5, 3}, {2, 40, 65}, {1, 1}};
   for (const Shape& shape : shapes)
     for (int64_t axis = 0; axis < shape.rank(); ++axis)
       for (bool reverse : {false, true}) {
