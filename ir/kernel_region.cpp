@@ -16,6 +16,11 @@ bool is_reduction(OpKind kind) {
          kind == OpKind::Min || kind == OpKind::Argmax;
 }
 
+bool is_anchor(OpKind kind) {
+  return is_reduction(kind) || is_scan(kind) || is_order(kind) || kind == OpKind::Matmul ||
+         kind == OpKind::ScatterAdd;
+}
+
 bool is_scan(OpKind kind) {
   return kind == OpKind::Cumsum || kind == OpKind::Cumprod || kind == OpKind::Cummax ||
          kind == OpKind::Cummin || kind == OpKind::LinearScan;

@@ -15,6 +15,8 @@ namespace mezzo::ir {
 
 /// Reductions that kernels know: sum, prod, max, min, argmax.
 bool is_reduction(OpKind kind);
+/// What a family of kernels is made for: reductions, scans, orders, products, scatters.
+bool is_anchor(OpKind kind);
 /// The ops that a scan kernel, that a sort kernel is made for.
 bool is_scan(OpKind kind);
 bool is_order(OpKind kind);

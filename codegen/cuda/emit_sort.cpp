@@ -94,24 +94,24 @@ class SortEmitter {
     thread().open(fmt::format("if (e < {})", number(elements)));
   }
 
-  /// `body` writes the code of an iteration, which stands `indent` deep, behind the names of its
-  /// line, and where that must be known `outer` and `i`.
-  void iteration(int indent, bool coordinates, const std::function<void(SourceWriter&)>& body) {
+  /// The code of an iteration that `body` writes, `indent` deep, behind the coordinates of its
+  /// `line`. It is made before the loop around it is opened, since what all iterations share is
+  /// written where the thread's code then stands.
+  std::string iteration(int indent, const std::function<void(SourceWriter&)>& body) {
     region_.enter(indent);
     const auto type = region_.index_type();
     SourceWriter& out = region_.writer(Level::Iteration);
-    if (coordinates) {
-      out.line(fmt::format("const {} outer = line / {};", type, number(space_.inner)));
-      out.line(fmt::format("const {} i = line % {};", type, number(space_.inner)));
-    }
+    out.line(fmt::format("const {} outer = line / {};", type, number(space_.inner)));
+    out.line(fmt::format("const {} i = line % {};", type, number(space_.inner)));
     body(out);
-    const std::string text = region_.leave();
-    thread().append(text);
+    return region_.leave();
   }
 
-  /// The loop over a block's places `s`, with the line and the part of it that they are in.
+  /// The loop over a block's places `s`: the line of each, and the place in it, named `what`, where
+  /// it is below `length`.
   void for_each_place(int64_t length, const std::string& what,
                       const std::function<void(SourceWriter&)>& body) {
+    const std::string text = iteration(6, body);
     const auto type = region_.index_type();
     SourceWriter& out = thread();
     out.open(fmt::format("for (u32 s = threadIdx.x; s < {}; s += {})", items_, threads_));
@@ -122,7 +122,7 @@ class SortEmitter {
                          segment_, segment_));
     out.open(
         fmt::format("if (line < {} && {} < {})", number(space_.lines()), what, number(length)));
-    iteration(6, true, body);
+    out.append(text);
     out.close();
     out.close();
   }
@@ -169,6 +169,7 @@ class SortEmitter {
   void write_last(int from) {
     region_.enter(2);
     region_.eval_scalars();
+    const std::string text = iteration(4, [&](SourceWriter& place) { write_results(place); });
     open_elements(space_.lines() * results_.length);
     SourceWriter& out = thread();
     const auto type = region_.index_type();
@@ -177,7 +178,7 @@ class SortEmitter {
     out.line(fmt::format("const {} place = e % {};", type, number(length)));
     out.line(fmt::format("const {} at = {}[line * {} + place].at;", type, buffer(from),
                          number(space_.length)));
-    iteration(4, true, [&](SourceWriter& place) { write_results(place); });
+    out.append(text);
     out.close();
   }
 

@@ -343,13 +343,11 @@ void RegionText::preset(ir::Value value, const Text& computed) {
 }
 
 void RegionText::eval_scalars() {
-  // One-element results of anything but reductions, products and scatters, whose operands are such
-  // values too.
+  // One-element results of anything but what a family is made for, whose operands are such values
+  // too.
   std::unordered_set<const ir::Op*> ready;
   for (ir::Op& op : *kernel_.body()) {
-    if (op.num_results() != 1 || op.result().type().elements() != 1 ||
-        ir::is_reduction(op.kind()) || op.kind() == OpKind::Matmul ||
-        op.kind() == OpKind::ScatterAdd)
+    if (op.num_results() != 1 || op.result().type().elements() != 1 || ir::is_anchor(op.kind()))
       continue;
     bool independent = true;
     for (ir::Value operand : op.operands())

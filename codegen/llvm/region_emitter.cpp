@@ -78,13 +78,11 @@ void RegionEmitter::preset(ir::Value value, Value* computed, bool rounded) {
 }
 
 void RegionEmitter::eval_scalars() {
-  // One-element results of anything but reductions, products and scatters, whose operands are such
-  // values too.
+  // One-element results of anything but what a family is made for, whose operands are such values
+  // too.
   std::unordered_set<const ir::Op*> ready;
   for (ir::Op& op : *kernel_.body()) {
-    if (op.num_results() != 1 || op.result().type().elements() != 1 ||
-        ir::is_reduction(op.kind()) || op.kind() == ir::OpKind::Matmul ||
-        op.kind() == ir::OpKind::ScatterAdd)
+    if (op.num_results() != 1 || op.result().type().elements() != 1 || ir::is_anchor(op.kind()))
       continue;
     bool independent = true;
     for (ir::Value operand : op.operands())

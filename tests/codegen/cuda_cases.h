@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One small module for every row of the op table that the families elementwise, rows, columns,
-// optimizer and movement serve, with every element type and the shapes that give other code: what
-// tests of the CUDA back end share.
+// optimizer, scan, sort and movement serve, with every element type and the shapes that give other
+// code: what tests of the CUDA back end share.
 #pragma once
 
 #include <mezzo/ir/builder.h>
@@ -44,6 +44,10 @@ std::vector<CudaCase> reduction_cases();
 /// The same over leading axes: one launch, slabs, vectors that divide the columns and others;
 /// several reductions with ops before and behind.
 std::vector<CudaCase> column_cases();
+/// Every scan, and every order, × element type: along memory and across it, in one block and
+/// several.
+std::vector<CudaCase> scan_cases();
+std::vector<CudaCase> order_cases();
 /// Reductions over rows and over columns in one kernel: the gradients of a normalisation in every
 /// type of floats, the same over several axes, columns of losses, reductions of integers; one row,
 /// none, one column, parts of rows, rows of a warp and of a block, columns in registers and not.

@@ -89,6 +89,10 @@ TEST_CASE("reductions over leading axes compute what the interpreter does") {
   check_cases("columns", column_cases(), 4);
 }
 
+TEST_CASE("scans compute what the interpreter does") { check_cases("scan", scan_cases(), 4); }
+
+TEST_CASE("orders are those of the interpreter") { check_cases("sort", order_cases(), 4); }
+
 TEST_CASE("reductions over rows and columns in one kernel compute what the interpreter does") {
   check_cases("rows and columns", rows_columns_cases(), 2, ir::Family::RowsColumns);
 }
@@ -153,6 +157,14 @@ TEST_CASE("each op of random columns regions is right for what it was given") {
 
 TEST_CASE("each op of random regions of rows and columns is right for what it was given") {
   check_regions("rows and columns", RegionFamily::RowsColumns);
+}
+
+TEST_CASE("each op of random scan regions is right for what it was given") {
+  check_regions("scan", RegionFamily::Scan);
+}
+
+TEST_CASE("random sort regions are right for what they were given") {
+  check_regions("sort", RegionFamily::Sort);
 }
 
 }  // namespace

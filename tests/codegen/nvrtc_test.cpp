@@ -84,7 +84,8 @@ TEST_CASE("every row of the op table is held by a kernel or named as served else
   std::vector<CudaKernel> kernels;
   std::set<ir::OpKind> seen, elsewhere;
   for (auto* cases : {&elementwise_cases, &movement_cases, &reduction_cases, &column_cases,
-                      &optimizer_cases, &wide_cases, &indexing_cases, &scatter_cases})
+                       &scan_cases, &order_cases, &optimizer_cases, &wide_cases,
+                       &indexing_cases, &scatter_cases})
     add_kernels(cases(), "sm_90", kernels, seen);
   for (const auto& [kind, reason] : rows_elsewhere()) {
     elsewhere.insert(kind);
@@ -121,6 +122,12 @@ TEST_CASE("every reduction compiles for both architectures in every element type
 TEST_CASE("reductions over leading axes compile for both architectures in every element type") {
   if (lacks_nvrtc()) return;
   check_cases("columns", column_cases(), 3);
+}
+
+TEST_CASE("every scan and every order compiles for both architectures in every element type") {
+  if (lacks_nvrtc()) return;
+  check_cases("scans", scan_cases(), 4);
+  check_cases("orders", order_cases(), 4);
 }
 
 TEST_CASE("reductions over rows and columns compile for both architectures in every element type") {
@@ -224,6 +231,12 @@ TEST_CASE("random columns regions compile for both architectures without spills"
 TEST_CASE("random regions of rows and columns compile for both architectures without spills") {
   if (lacks_nvrtc()) return;
   check_family(RegionFamily::RowsColumns, "rows and columns");
+}
+
+TEST_CASE("random scan and sort regions compile for both architectures without spills") {
+  if (lacks_nvrtc()) return;
+  check_family(RegionFamily::Scan, "scan");
+  check_family(RegionFamily::Sort, "sort");
 }
 
 TEST_CASE("kernels of random graphs compile for both architectures without spills") {

@@ -59,11 +59,13 @@ double bound_of_reduction(const ir::Op& op, const Group& group, double wanted, b
   const double unit = wide ? kDoubleUnit : 0x1p-24, n = group.count();
   const double least = wide ? 0x1p-1074 : 0x1p-149, most = wide ? 0x1p1023 : 0x1p127;
   const double roundings = 256 + std::log2(std::max(n, 1.0)), size = std::fabs(wanted);
+  // Where nothing leaves its range such a result is that of some element.
+  const bool known = std::isfinite(wanted);
   switch (op.kind()) {
     case OpKind::Prod: {
       Extent extent;
       for (double x : group.elements) extent.take(x);
-      return extent.leaves_double() ? kInfinity : size * (unit + n * kDoubleUnit);
+      return extent.leaves_double() ? kInfinity : known ? size * (unit + n * kDoubleUnit) : 0;
     }
     case OpKind::Var:
     case OpKind::Stddev: {
@@ -72,6 +74,7 @@ double bound_of_reduction(const ir::Op& op, const Group& group, double wanted, b
       const double divisor = std::max(0.0, n - static_cast<double>(op.int_attr("correction")));
       const double range = group.range(), off = unit * (roundings + 4) * range;
       if (divisor == 0 || range * range >= most / std::max(n, 1.0)) return kInfinity;
+      if (!known) return 0;
       const double variance = root ? wanted * wanted : wanted;
       const double error = 2 * std::sqrt(n / divisor * variance) * off + n / divisor * off * off +
                            unit * (roundings + 4) * variance + (n + 1) / divisor * least;
@@ -79,10 +82,12 @@ double bound_of_reduction(const ir::Op& op, const Group& group, double wanted, b
       return std::min(wanted > 0 ? error / wanted : kInfinity, std::sqrt(error)) + unit * size;
     }
     case OpKind::LogSumExp:
+      if (!known) return 0;
       // An argument of exp down to -104 counts; its rounding moves the sum by as much.
       return unit * (roundings + 128 + 8 * std::max(size, group.largest()));
     case OpKind::Norm: {
       const double order = op.float_attr("ord");
+      if (!known) return 0;
       return unit * (roundings + 32 + 8 * order) * (1 + 1 / order) * size + (n + 1) * least;
     }
     default:
@@ -161,9 +166,7 @@ std::optional<std::vector<double>> axis_bounds(const ir::Op& op,
       std::vector<double> out;
       const std::vector<Group> groups = groups_of(op, operands[0], wanted.floats.size());
       for (size_t i = 0; i < groups.size(); ++i)
-        out.push_back(std::isfinite(wanted.floats[i])
-                          ? bound_of_reduction(op, groups[i], wanted.floats[i], wide)
-                          : 0);
+        out.push_back(bound_of_reduction(op, groups[i], wanted.floats[i], wide));
       return out;
     }
     case OpKind::Cumsum:

@@ -231,6 +231,8 @@ void check_kernels(const Options& options, Report& report) {
   check_family("scatter", test::scatter_cases(), share(9), options, report);
   check_family("rows", test::reduction_cases(), share(29), options, report);
   check_family("columns", test::column_cases(), share(29), options, report);
+  check_family("scan", test::scan_cases(), share(29), options, report);
+  check_family("sort", test::order_cases(), share(29), options, report);
   check_family("rows and columns", test::rows_columns_cases(), share(9), options, report);
   check_family("optimizer", optimizers(), share(9), options, report);
   check_family("products", products(options.quick), share(3), options, report);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <fuzz/judge.h>
 #include <limits>
 #include <runtime/compiled.h>
@@ -45,17 +46,20 @@ Tensors compiled(OpKind kind, const Tensors& inputs, const Attrs& attrs, int thr
       .results;
 }
 
-/// Every result within its bound, on one thread and on two.
+/// Every result within its bound. On the fake device, where a program takes as long as ten here,
+/// one check in five, all of them with MEZZO_KERNEL_CASES.
 void check(OpKind kind, const Tensors& inputs, const Attrs& attrs) {
+  static int number = 0;
+  const bool thinned =
+      test_device().kind == runtime::DeviceId::Kind::Cuda && !std::getenv("MEZZO_KERNEL_CASES");
+  if (thinned && ++number % 5 != 0) return;
   const std::vector<Type> types = types_of(inputs);
   const std::unique_ptr<ir::Module> module = one_op_module(kind, types, attrs);
   const ir::Op& op = *module->functions()[0]->body().begin();
   INFO(std::string(op.info().name) << " of " << to_string(types[0]));
-  const Tensors got = compiled(kind, inputs, attrs), threaded = compiled(kind, inputs, attrs, 2);
-  for (size_t i = 0; i < got.size(); ++i) {
+  const Tensors got = compiled(kind, inputs, attrs);
+  for (size_t i = 0; i < got.size(); ++i)
     CHECK(judge(op, inputs, got[i], static_cast<int>(i)).difference == "");
-    CHECK(ir::describe_difference(got[i], threaded[i]) == "");
-  }
 }
 
 InterpreterTensor row(std::vector<double> values, DType dtype = DType::F32) {
@@ -116,7 +120,7 @@ TEST_CASE("a variance far from 0 keeps its digits over rows, columns and all") {
 }
 
 TEST_CASE("scans in every direction, along any axis, of long and of many lines") {
-  const std::vector<Shape> shapes = {{5000}, {3, 1000}, {130, 33}, {7, 5, 3}, {2, 40, 65}, {1, 1}};
+  const std::vector<Shape> shapes = {{40000}, {3, 1000}, {130, 33}, {7, 5, 3}, {2, 40, 65}, {1, 1}};
   for (const Shape& shape : shapes)
     for (int64_t axis = 0; axis < shape.rank(); ++axis)
       for (bool reverse : {false, true}) {
@@ -134,17 +138,18 @@ TEST_CASE("scans in every direction, along any axis, of long and of many lines")
 }
 
 TEST_CASE("orders of lines that fill a block, several, or many lines") {
+  const std::vector<Shape> few = {{2049}, {40, 33}};
   const std::vector<Shape> shapes = {{2048},    {2049},    {5000}, {3, 1000},
                                      {130, 33}, {7, 5, 3}, {6, 1}};
   for (DType dtype : {DType::F32, DType::I64, DType::Bool})
-    for (const Shape& shape : shapes)
+    for (const Shape& shape : dtype == DType::F32 ? shapes : few)
       for (int64_t axis = 0; axis < shape.rank(); ++axis)
         for (bool descending : {false, true}) {
           const Attrs attrs{{"axis", axis}, {"descending", descending}};
           InterpreterTensor x = random_array('s', Type(dtype, shape), 7, 0.1);
           // Many are equal.
           for (double& value : x.floats)
-            if (std::isfinite(value)) value = std::round(4 * value);
+            if (std::fabs(value) < 4) value = std::round(4 * value);
           check(OpKind::Sort, {x}, attrs);
           check(OpKind::Argsort, {x}, attrs);
           check(OpKind::SortBy, {random_array('a', Type(DType::F16, shape), 8), x}, attrs);
@@ -152,6 +157,15 @@ TEST_CASE("orders of lines that fill a block, several, or many lines") {
           for (int64_t k : {int64_t{1}, length / 2, length})
             check(OpKind::Topk, {x}, {{"axis", axis}, {"k", k}, {"largest", descending}});
         }
+}
+
+TEST_CASE("results do not depend on the number of threads") {
+  const InterpreterTensor x = random_array('a', Type(DType::F32, {400, 333}), 9);
+  for (OpKind kind : {OpKind::Cumsum, OpKind::Cumprod, OpKind::Cummax, OpKind::Argsort})
+    for (int64_t axis : {0, 1}) {
+      const Tensors one = compiled(kind, {x}, {{"axis", axis}}, 1);
+      CHECK(ir::describe_difference(one[0], compiled(kind, {x}, {{"axis", axis}}, 2)[0]) == "");
+    }
 }
 
 /// Families of the kernels that a function of one op becomes.

@@ -118,7 +118,30 @@ TEST_CASE("a plan for a GPU that was read fits kernel and GPU, or is refused wit
   }
 }
 )";
+  constexpr const char* kScan = R"(module @m {
+  func @f(%x: tensor<3000x64xf32>) -> tensor<3000x64xf32> {
+    %0 = cumsum %x {axis = 0} : tensor<3000x64xf32>
+    return %0 : tensor<3000x64xf32>
+  }
+}
+)";
+  constexpr const char* kLine = R"(module @m {
+  func @f(%x: tensor<3x1002xf32>) -> tensor<3x1002xf32> {
+    %0 = cumsum %x {axis = 1} : tensor<3x1002xf32>
+    return %0 : tensor<3x1002xf32>
+  }
+}
+)";
+  constexpr const char* kSort = R"(module @m {
+  func @f(%x: tensor<3x5000xf32>) -> tensor<3x5000xf32> {
+    %0 = sort %x {axis = 1} : tensor<3x5000xf32>
+    return %0 : tensor<3x5000xf32>
+  }
+}
+)";
   CHECK(error_of_plan(kColumns, "threads = 256", "threads = 256") == "");
+  CHECK(error_of_plan(kScan, "grain = 32", "grain = 16") == "");
+  CHECK(error_of_plan(kSort, "grain = 2048", "grain = 512") == "");
   // A block of warps that take the rows in turn, or one that takes them one by one.
   CHECK(error_of_plan(kBoth, "threads = 128", "threads = 128") == "");
   CHECK(error_of_plan(kBoth, "at_once = 4", "at_once = 1") == "");
@@ -141,6 +164,16 @@ TEST_CASE("a plan for a GPU that was read fits kernel and GPU, or is refused wit
       "plan: 'at_once' must be 1 or the warps of a block, a power of two, not 2 of 4" + advice));
   CHECK(contains(error_of_plan(kBoth, "grain = ", "grain = 9"),
                  "plan: 'grain' must lie in [1, 256], not 9"));
+  CHECK(contains(error_of_plan(kScan, "grain = 32", "grain = 5"),
+                 "plan: 'grain' must divide 256 threads, not 5" + advice));
+  CHECK(contains(error_of_plan(kScan, "vector = 1", "vector = 2"),
+                 "plan: 'vector' must be 1 where 64 lines lie side by side, not 2" + advice));
+  CHECK(contains(error_of_plan(kLine, "vector = 2", "vector = 4"),
+                 "plan: 'vector' 4 does not divide an axis of 1002" + advice));
+  CHECK(contains(error_of_plan(kScan, "slices = ", "slices = 9999"),
+                 "plan: 'slices' must be at most 3000, not 9999"));
+  CHECK(contains(error_of_plan(kSort, "grain = 2048", "grain = 96"),
+                 "plan: 'grain' must be a power of two in [2, 2048], not 96" + advice));
   CHECK(contains(error_of_plan(kRows, "vector = 4", "vector = 64"),
                  "plan: 'vector' must lie in [1, 16], not 64" + advice));
   CHECK(
