@@ -2,6 +2,7 @@
 // Every op with a gradient, first and second derivatives, against f64 central differences.
 #include <mezzo/passes/autodiff.h>
 
+#include <ops/gradient_cases.h>
 #include <ops/gradient_support.h>
 #include <set>
 
@@ -24,12 +25,7 @@ bool has_gradient(const OpInfo& info) {
          rule != &passes::grad_refused && info.kind != OpKind::Gradient;
 }
 
-/// An op on inputs of these shapes; domains come from the op table.
-struct Case {
-  OpKind kind;
-  std::vector<Shape> shapes;
-  Attrs attrs = {};
-};
+using Case = GradientCase;
 
 void check_case(const Case& test, unsigned seed) {
   const OpInfo& info = op_info(test.kind);
@@ -93,6 +89,8 @@ std::vector<Case> tensor_cases() {
       {OpKind::Pad, {{3, 2}}, ints({{"low", {1, 0}}, {"high", {0, 2}}, {"interior", {0, 1}}})},
       {OpKind::Pad, {{0}}, ints({{"low", {2}}, {"high", {1}}, {"interior", {1}}})},
   };
+  for (Case& each : norm_gradient_cases()) cases.push_back(std::move(each));
+  for (Case& each : window_gradient_cases()) cases.push_back(std::move(each));
   for (OpKind kind : {OpKind::Sum, OpKind::Mean, OpKind::Max, OpKind::Min})
     cases.insert(cases.end(), {{kind, {{5}}, axes({0})},
                                {kind, {{3, 4}}, axes({1})},

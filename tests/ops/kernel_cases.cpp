@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ops/kernel_cases.h>
-
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/printer.h>
@@ -10,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <ops/kernel_case_draft.h>
 
 namespace mezzo::test {
 
@@ -26,32 +25,6 @@ using ir::TypeRule;
 
 namespace {
 
-using Ints = std::vector<int64_t>;
-
-constexpr int64_t kRows = 65539;  // beyond 16 bits, prime
-constexpr int64_t kColumns = 9;
-
-struct Draft {
-  OpKind kind;
-  DType dtype;
-  Extent extent;
-  std::vector<KernelCase>& cases;
-
-  const OpInfo& info() const { return ir::op_info(kind); }
-  bool small() const { return extent == Extent::Small; }
-
-  /// Shapes of the main operand.
-  std::vector<Shape> shapes() const {
-    if (!small()) return {Shape{kRows, kColumns}};
-    return {Shape{},        Shape{1},    Shape{7, 13}, Shape{3, 1, 5},
-            Shape{4, 5, 5}, Shape{3, 0}, Shape{0, 4},  Shape{4097}};
-  }
-
-  /// One case for each variant of the attributes that the row leaves open.
-  void add(std::vector<Type> operands, const Attrs& attrs, std::vector<Type> declared = {},
-           std::string domains = "", int64_t index_limit = 4) const;
-};
-
 /// What an attribute is set to where no generator knows better, away from its default.
 Attr trial(const ir::AttrInfo& attribute) {
   switch (attribute.kind) {
@@ -63,6 +36,8 @@ Attr trial(const ir::AttrInfo& attribute) {
       return Attr(int64_t{1});
   }
 }
+
+}  // namespace
 
 void Draft::add(std::vector<Type> operands, const Attrs& attrs, std::vector<Type> declared,
                 std::string domains, int64_t index_limit) const {
@@ -89,6 +64,8 @@ void Draft::add(std::vector<Type> operands, const Attrs& attrs, std::vector<Type
     cases.push_back(std::move(variant));
   }
 }
+
+namespace {
 
 void elementwise(const Draft& draft) {
   std::vector<std::vector<Shape>> classes;
@@ -303,8 +280,6 @@ void plain_updates(const Draft& draft) {
 
 void adaptive_updates(const Draft& draft) { updates(draft, {}, "ggts", "appu"); }
 
-using Generator = void (*)(const Draft&);
-
 /// By shape rule. Null: no kernel, see no_kernel.
 const std::map<std::string_view, Generator>& generators() {
   static const std::map<std::string_view, Generator> table = {
@@ -321,6 +296,24 @@ const std::map<std::string_view, Generator>& generators() {
       {"same", rowwise},
       {"cross_entropy", losses},
       {"cross_entropy_grad", losses},
+      {"layer_norm", row_norms},
+      {"layer_norm_grad", row_norms},
+      {"rms_norm", row_norms},
+      {"rms_norm_grad", row_norms},
+      {"group_norm", group_norms},
+      {"group_norm_grad", group_norms},
+      {"batch_norm", batch_norms},
+      {"batch_norm_grad", batch_norms},
+      {"batch_norm_inference", batch_norms},
+      {"remap", remaps},
+      {"conv", convolutions},
+      {"conv_grad_input", convolutions},
+      {"conv_grad_weight", convolutions},
+      {"pool", pools},
+      {"max_pool_grad", pools},
+      {"avg_pool_grad", pools},
+      {"upsample", upsamplings},
+      {"upsample_grad", upsamplings},
       {"random", randoms},
       {"rng_advance", generators_of_random},
       {"scale_update", scale_updates},
