@@ -303,8 +303,9 @@ void for_each_share(const OpRun& run, const Shape& x, const Shape& y, bool linea
 void upsample(OpRun& run, bool linear) {
   const std::vector<double>& x = run.operand(0).floats;
   std::vector<double> y = zeros(run);
-  for_each_share(run, run.operand(0).type.shape, run.result().type.shape, linear,
-                 [&](size_t i, size_t o, double share) { y[o] += share * x[i]; });
+  for_each_share(
+      run, run.operand(0).type.shape, run.result().type.shape, linear,
+      [&](size_t i, size_t o, double share) { y[o] = linear ? y[o] + share * x[i] : x[i]; });
   store_all(run, y);
 }
 

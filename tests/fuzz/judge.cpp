@@ -16,6 +16,7 @@
 #include <fuzz/judge_axis.h>
 #include <fuzz/judge_losses.h>
 #include <fuzz/judge_recurrent.h>
+#include <fuzz/judge_norms.h>
 #include <limits>
 
 namespace mezzo::test {
@@ -123,6 +124,7 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
   auto rounding = [&](size_t i) { return 0.5 * step_at(dtype, wanted.number(int64_t(i))); };
   std::optional<std::vector<double>> errors = loss_errors(op, operands);
   if (!errors) errors = attention_errors(op, operands, result);
+  if (!errors) errors = norm_errors(op, operands, result);
   if (errors) {
     const double least = std::ldexp(16.0, smallest_exponent(wide ? DType::F64 : DType::F32));
     for (size_t i = 0; i < count; ++i) out[i] = rounding(i) + unit * (*errors)[i] + least;
@@ -135,6 +137,43 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
     return out;
   }
   switch (op.kind()) {
+    case OpKind::ConvGradInput:
+    case OpKind::ConvGradWeight:
+      // Padding may meet what is infinite, or not.
+      for (const InterpreterTensor& operand : operands)
+        if (!operand.all_finite()) {
+          std::fill(out.begin(), out.end(), HUGE_VAL);
+          return out;
+        }
+      [[fallthrough]];
+    case OpKind::Conv:
+    case OpKind::AvgPool:
+    case OpKind::AvgPoolGrad:
+    case OpKind::MaxPoolGrad:
+    case OpKind::UpsampleLinear:
+    case OpKind::UpsampleLinearGrad:
+    case OpKind::UpsampleNearestGrad: {
+      // Sums of products; of a maximum's gradient only the cotangents are terms.
+      Tensors sizes = wide_copies(op, operands, op.kind() != OpKind::MaxPoolGrad);
+      for (double& value : sizes.back().floats) value = std::fabs(value);
+      InterpreterTensor sums = reference(op, sizes, DType::F64, result);
+      double terms = 16, greatest = 0;
+      for (const InterpreterTensor& operand : operands) {
+        terms = std::max(terms, static_cast<double>(operand.elements()));
+        for (double value : operand.floats)
+          if (std::isfinite(value)) greatest = std::max(greatest, std::fabs(value));
+      }
+      double least = std::ldexp(terms, smallest_exponent(wide ? DType::F64 : DType::F32));
+      // Products on matrix units may flush subnormal operands.
+      if (operands[0].type.dtype == DType::BF16) least += 0x1p-126 * greatest * terms;
+      // A mean is a sum first, which may leave the accumulator's range.
+      const double of_mean = op.kind() == OpKind::AvgPool ? terms : 1;
+      for (size_t i = 0; i < count; ++i) {
+        out[i] = rounding(i) + unit * (256 + std::log2(terms)) * sums.floats[i] + least;
+        if (sums.floats[i] * of_mean > (wide ? 0x1p1020 : 0x1p125)) out[i] = HUGE_VAL;
+      }
+      return out;
+    }
     case OpKind::Sum:
     case OpKind::Mean:
     case OpKind::Matmul:

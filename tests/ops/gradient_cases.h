@@ -21,5 +21,7 @@ std::vector<GradientCase> indexing_gradient_cases();
 std::vector<GradientCase> recurrent_gradient_cases();
 /// Reductions, scans and orders.
 std::vector<GradientCase> reduction_gradient_cases();
+std::vector<GradientCase> norm_gradient_cases();
+std::vector<GradientCase> window_gradient_cases();
 
 }  // namespace mezzo::test

@@ -91,6 +91,8 @@ std::vector<Case> tensor_cases() {
       {OpKind::Pad, {{0}}, ints({{"low", {2}}, {"high", {1}}, {"interior", {1}}})},
   };
   for (Case& each : indexing_gradient_cases()) cases.push_back(std::move(each));
+  for (Case& each : norm_gradient_cases()) cases.push_back(std::move(each));
+  for (Case& each : window_gradient_cases()) cases.push_back(std::move(each));
   for (OpKind kind : {OpKind::Sum, OpKind::Mean, OpKind::Max, OpKind::Min})
     cases.insert(cases.end(), {{kind, {{5}}, axes({0})},
                                {kind, {{3, 4}}, axes({1})},

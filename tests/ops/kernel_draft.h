@@ -51,6 +51,17 @@ void dropouts(const Draft& draft);
 void categoricals(const Draft& draft);
 void generators_of_random(const Draft& draft);
 
+// kernel_cases_norms.cpp
+void row_norms(const Draft& draft);
+void group_norms(const Draft& draft);
+void batch_norms(const Draft& draft);
+
+// kernel_cases_windows.cpp
+void remaps(const Draft& draft);
+void convolutions(const Draft& draft);
+void pools(const Draft& draft);
+void upsamplings(const Draft& draft);
+
 // kernel_cases_indexing.cpp
 void flip_cases(const Draft& draft);
 void concat_cases(const Draft& draft);
