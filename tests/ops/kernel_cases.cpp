@@ -37,6 +37,8 @@ Attr trial(const ir::AttrInfo& attribute) {
   }
 }
 
+}  // namespace
+
 void Draft::add(std::vector<Type> operands, const Attrs& attrs, std::vector<Type> declared,
                 std::string domains, int64_t index_limit) const {
   KernelCase each{kind,  std::move(operands), std::move(domains),
@@ -62,6 +64,8 @@ void Draft::add(std::vector<Type> operands, const Attrs& attrs, std::vector<Type
     cases.push_back(std::move(variant));
   }
 }
+
+namespace {
 
 void elementwise(const Draft& draft) {
   std::vector<std::vector<Shape>> classes;
