@@ -125,6 +125,7 @@ struct Classes {
       size += std::fabs(own);
     }
     if (size == 0) return 1;
+    size = in_range(op, size);
     return std::fabs(total) < 1e-3 * size ? kInfinity : size / (total * total);
   }
 };
@@ -132,12 +133,15 @@ struct Classes {
 std::vector<double> class_errors(const ir::Op& op, const Tensors& operands) {
   Classes it(op, operands);
   const bool each = op.string_attr("reduce") == "none";
-  const double roundings = 1024 + std::log2(static_cast<double>(it.rows * it.classes) + 1);
+  // Sums are blocked; an argument of exp of at most 104 costs as many units.
+  const double roundings = 128 + static_cast<double>(std::min<int64_t>(it.classes, 256)) +
+                           static_cast<double>(each ? 0 : std::min<int64_t>(it.rows, 256)) +
+                           std::log2(static_cast<double>(it.rows * it.classes) + 1);
   const double factor = it.mean_factor();
   std::vector<double> out(static_cast<size_t>(op.result().type().elements()), 0.0);
   for (int64_t row = 0; row < it.rows; ++row) {
     if (it.ignored(row)) continue;
-    const double shares = it.shares(row);
+    const double shares = in_range(op, it.shares(row));
     if (!it.gradient) {
       double logs = it.log_terms(row);
       double terms = shares == 0 ? 0 : in_range(op, shares * logs, logs) * factor;
