@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of gradient_test.cpp that stand in files of their own by family.
+#pragma once
+
+#include <mezzo/ir/op_info.h>
+#include <mezzo/ir/shape.h>
+
+#include <set>
+#include <vector>
+
+namespace mezzo::test {
+
+/// An op on inputs of these shapes; domains come from the op table.
+struct GradientCase {
+  ir::OpKind kind;
+  std::vector<ir::Shape> shapes;
+  ir::Attrs attrs = {};
+  /// Float operands that have no gradient.
+  std::vector<int> constants = {};
+};
+
+/// gradient_cases_losses.cpp
+std::vector<GradientCase> loss_gradient_cases();
+
+/// Rows whose operands one line does not say: gradient_cases_attention.cpp tests them.
+std::set<ir::OpKind> gradients_with_tests_of_their_own();
+
+}  // namespace mezzo::test
