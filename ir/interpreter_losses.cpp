@@ -83,7 +83,7 @@ struct Labels {
     for (int64_t k = 0; k < data.classes; ++k) {
       double share = smoothing / static_cast<double>(data.classes);
       if (k == label(row)) share += 1 - smoothing;
-      out.push_back(share * data.weight(k));
+      out.push_back(mul0(share, data.weight(k)));
     }
     return out;
   }
@@ -100,7 +100,7 @@ std::vector<double> soft_shares(const ClassRows& data, OpRun& run, int64_t row) 
   for (int64_t k = 0; k < data.classes; ++k) {
     double target = run.operand(1).floats[static_cast<size_t>(row * data.classes + k)];
     double share = mul0(1 - smoothing, target) + smoothing / static_cast<double>(data.classes);
-    out.push_back(mul0(data.weight(k), share));
+    out.push_back(mul0(share, data.weight(k)));
   }
   return out;
 }

@@ -66,8 +66,10 @@ class ClassLoss {
 
   Value zero() { return parts.scalar(x, 0); }
   Value row_sum(Value value) { return parts.builder.sum(value, {axis}, true); }
-  /// `value` times the weight of its class.
-  Value weighted(Value value) { return weight ? parts.make(OpKind::Mul0, {weight, value}) : value; }
+  /// A share times the weight of its class.
+  Value weighted(Value share) {
+    return weight ? parts.make(OpKind::Mul0, {share, weight}) : share;
+  }
   /// The share of each class under label smoothing: 1 - e at the label, e / classes everywhere,
   /// times its weight.
   Value shares(const Labels& labels) {
@@ -92,7 +94,8 @@ class ClassLoss {
   }
   /// -weight × value at the label of each row.
   Value picked(const Labels& labels, Value value) {
-    Value at_label = parts.make(OpKind::Where, {labels.hot, weighted(value), zero()});
+    if (weight) value = parts.make(OpKind::Mul0, {weight, value});
+    Value at_label = parts.make(OpKind::Where, {labels.hot, value, zero()});
     return parts.make(OpKind::Neg, {row_sum(at_label)});
   }
   /// g × (p Σ share - share), and 0 in rows that do not count or hold -inf alone.

@@ -31,7 +31,10 @@ class Errors {
         width_(x_[2].type.shape[3]),
         scale_(op.float_attr("scale")),
         unit_(ir::unit_roundoff(ir::default_acc(x_[0].type.dtype))),
-        narrow_(2 * ir::unit_roundoff(x_[0].type.dtype)) {}
+        narrow_(2 * ir::unit_roundoff(x_[0].type.dtype)),
+        least_(x_[0].type.dtype == ir::DType::F16    ? 0x1p-24
+               : x_[0].type.dtype == ir::DType::BF16 ? 0x1p-133
+                                                     : 0) {}
 
   std::vector<double> all() {
     std::vector<double> out(static_cast<size_t>(op_.result(result_).type().elements()), 0.0);
@@ -122,11 +125,13 @@ class Errors {
     for (const Score& each : scores) total += std::exp(each.value - largest);
     const double kept = 1 / std::max(1 - op_.float_attr("rate"), 1e-9);
     for (int64_t i = 0; i < width_; ++i) {
-      double sum = 0;
-      for (int64_t n = 0; n < keys_; ++n)
-        sum += std::exp(scores[static_cast<size_t>(n)].value - largest) / total *
-               std::fabs(x_[2].number(column(b, h, n) * width_ + i));
-      out[static_cast<size_t>(at * width_ + i)] = open ? HUGE_VAL : sum * kept * off;
+      double sum = 0, lost = 0;
+      for (int64_t n = 0; n < keys_; ++n) {
+        const double v = std::fabs(x_[2].number(column(b, h, n) * width_ + i));
+        sum += std::exp(scores[static_cast<size_t>(n)].value - largest) / total * v;
+        lost += least_ / unit_ * v;
+      }
+      out[static_cast<size_t>(at * width_ + i)] = open ? HUGE_VAL : sum * kept * off + lost;
     }
   }
 
@@ -149,24 +154,33 @@ class Errors {
       double dp = 0;
       for (int64_t i = 0; i < width_; ++i)
         dp += std::fabs(x_[5].number(at * width_ + i) * x_[2].number(key * width_ + i)) * kept;
+      // Weights and gradients of scores that no f16 holds: the log-sum-exp is not that of the
+      // scores.
+      if (least_ == 0x1p-24 && p * std::max(kept, (dp + spread) * std::fabs(scale_)) > 60000)
+        off = HUGE_VAL;
       const double ds = std::isinf(off) ? HUGE_VAL : p * (dp + spread) * off;
-      auto add = [&](int64_t place, double factor) {
-        out[static_cast<size_t>(place)] += std::isinf(ds) ? HUGE_VAL : ds * std::fabs(factor);
+      const double lost = least_ / unit_;
+      auto add = [&](int64_t place, double factor, double narrowed) {
+        out[static_cast<size_t>(place)] +=
+            std::isinf(ds) ? HUGE_VAL : ds * std::fabs(factor) + lost * std::fabs(narrowed);
       };
       for (int64_t i = 0; result_ == 0 && i < depth_; ++i)
-        add(at * depth_ + i, scale_ * x_[1].number(key * depth_ + i));
+        add(at * depth_ + i, scale_ * x_[1].number(key * depth_ + i),
+            x_[1].number(key * depth_ + i));
       for (int64_t i = 0; result_ == 1 && i < depth_; ++i)
-        add(key * depth_ + i, scale_ * x_[0].number(at * depth_ + i));
+        add(key * depth_ + i, scale_ * x_[0].number(at * depth_ + i),
+            x_[0].number(at * depth_ + i));
       for (int64_t i = 0; result_ == 2 && i < width_; ++i)
         out[static_cast<size_t>(key * width_ + i)] +=
-            std::isinf(off) ? HUGE_VAL : p * kept * std::fabs(x_[5].number(at * width_ + i)) * off;
+            std::isinf(off) ? HUGE_VAL
+                            : (p * kept * off + lost) * std::fabs(x_[5].number(at * width_ + i));
       if (result_ == 3) {
         const ir::Shape& shape = x_[static_cast<size_t>(at_.mask)].type.shape;
         const int64_t index[] = {b, h, m, n};
         int64_t place = 0;
         for (int i = 0; i < shape.rank(); ++i)
           place = place * shape[i] + (shape[i] == 1 ? 0 : index[4 - shape.rank() + i]);
-        add(place, 1);
+        add(place, 1, 0);
       }
     }
   }
@@ -177,6 +191,7 @@ class Errors {
   ir::AttentionOperands at_;
   int64_t heads_, groups_, queries_, keys_, depth_, width_;
   double scale_, unit_, narrow_;
+  double least_;  // what a weight in 16 bits may lose
 };
 
 }  // namespace

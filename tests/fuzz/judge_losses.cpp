@@ -19,6 +19,12 @@ namespace {
 
 constexpr double kInfinity = HUGE_VAL;
 
+/// Terms whose sum leaves the range of an f32 accumulator may give anything.
+double in_range(const ir::Op& op, double terms, double largest = 0) {
+  const double most = op.operand(0).dtype() == DType::F64 ? 1e300 : 1e35;
+  return terms < most && largest < most ? terms : kInfinity;
+}
+
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 
 /// The terms of a loss of elements.
@@ -34,7 +40,8 @@ double element_terms(const ir::Op& op, const Tensors& operands, int64_t i) {
         const int64_t length = operands[2].elements();
         weight = operands[2].number(length > 0 ? i % length : 0);
       }
-      return std::fabs(t * weight) * softplus(-x) + std::fabs(1 - t) * softplus(x);
+      // The product of target and weight may be less than f32 can hold.
+      return (std::fabs(t * weight) + 0x1p-125) * softplus(-x) + std::fabs(1 - t) * softplus(x);
     }
     default: {
       double share = op.bool_attr("log_target") ? std::exp(t) : std::fabs(t);
@@ -83,6 +90,18 @@ struct Classes {
     for (int64_t k = 0; k < classes; ++k) sum += share(row, k);
     return sum;
   }
+  /// A share that f32 cannot hold is 0 and masks what is no number.
+  bool share_vanishes(int64_t row) const {
+    for (int64_t k = 0; k < classes; ++k)
+      if (share(row, k) != 0 && share(row, k) < 1e-37) return true;
+    return false;
+  }
+  bool finite(int64_t row) const {
+    for (int64_t k = 0; k < classes; ++k)
+      if (!std::isfinite(operands[0].number(row * classes + k)) || !std::isfinite(share(row, k)))
+        return false;
+    return true;
+  }
   /// Of a logarithm of a probability; of an nll its operand.
   double log_terms(int64_t row) const {
     double largest = 0;
@@ -106,6 +125,7 @@ struct Classes {
       size += std::fabs(own);
     }
     if (size == 0) return 1;
+    size = in_range(op, size);
     return std::fabs(total) < 1e-3 * size ? kInfinity : size / (total * total);
   }
 };
@@ -113,20 +133,29 @@ struct Classes {
 std::vector<double> class_errors(const ir::Op& op, const Tensors& operands) {
   Classes it(op, operands);
   const bool each = op.string_attr("reduce") == "none";
-  const double roundings = 1024 + std::log2(static_cast<double>(it.rows * it.classes) + 1);
+  // Sums are blocked; an argument of exp of at most 104 costs as many units.
+  const double roundings = 128 + static_cast<double>(std::min<int64_t>(it.classes, 256)) +
+                           static_cast<double>(each ? 0 : std::min<int64_t>(it.rows, 256)) +
+                           std::log2(static_cast<double>(it.rows * it.classes) + 1);
   const double factor = it.mean_factor();
   std::vector<double> out(static_cast<size_t>(op.result().type().elements()), 0.0);
   for (int64_t row = 0; row < it.rows; ++row) {
     if (it.ignored(row)) continue;
-    const double shares = it.shares(row);
+    const double shares = in_range(op, it.shares(row));
     if (!it.gradient) {
-      double terms = shares == 0 ? 0 : shares * it.log_terms(row) * factor;
+      double logs = it.log_terms(row);
+      double terms = shares == 0 ? 0 : in_range(op, shares * logs, logs) * factor;
+      if (it.share_vanishes(row) && !it.finite(row)) terms = kInfinity;
       out[each ? static_cast<size_t>(row) : 0] += terms * roundings;
       continue;
     }
-    const double g = std::fabs(operands[2].number(each ? row : 0)) * factor;
+    double g = std::fabs(operands[2].number(each ? row : 0)) * factor;
+    // 2^-125 is what a cotangent below the range of f32 loses, in units. A cotangent that f32
+    // cannot hold is 0 and masks what is no number.
+    if (g != 0 && g < 1e-37 && !it.finite(row)) g = kInfinity;
     for (int64_t k = 0; k < it.classes; ++k)
-      out[static_cast<size_t>(row * it.classes + k)] = g * (shares + it.share(row, k)) * roundings;
+      out[static_cast<size_t>(row * it.classes + k)] =
+          (g * roundings + 0x1p-125) * (shares + it.share(row, k));
   }
   return out;
 }
@@ -146,7 +175,7 @@ std::optional<std::vector<double>> loss_errors(const ir::Op& op, const Tensors& 
     case OpKind::KlDiv: {
       std::vector<double> out;
       for (int64_t i = 0; i < op.result().type().elements(); ++i)
-        out.push_back(16 * element_terms(op, operands, i));
+        out.push_back(16 * in_range(op, element_terms(op, operands, i)));
       return out;
     }
     default:

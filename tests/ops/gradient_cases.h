@@ -6,6 +6,7 @@
 #include <mezzo/ir/op_info.h>
 #include <mezzo/ir/shape.h>
 
+#include <set>
 #include <vector>
 
 namespace mezzo::test {
@@ -15,13 +16,19 @@ struct GradientCase {
   ir::OpKind kind;
   std::vector<ir::Shape> shapes;
   ir::Attrs attrs = {};
+  /// Float operands that have no gradient.
+  std::vector<int> constants = {};
 };
 
 std::vector<GradientCase> indexing_gradient_cases();
+std::vector<GradientCase> loss_gradient_cases();
+std::vector<GradientCase> norm_gradient_cases();
 std::vector<GradientCase> recurrent_gradient_cases();
 /// Reductions, scans and orders.
 std::vector<GradientCase> reduction_gradient_cases();
-std::vector<GradientCase> norm_gradient_cases();
 std::vector<GradientCase> window_gradient_cases();
+
+/// Rows whose operands one line does not say: gradient_cases_attention.cpp tests them.
+std::set<ir::OpKind> gradients_with_tests_of_their_own();
 
 }  // namespace mezzo::test
