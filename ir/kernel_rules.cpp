@@ -45,8 +45,7 @@ bool is_movement(OpKind kind) { return is_view(kind) || moves_stored(kind); }
 bool is_pointwise(const Op& op) {
   if (op.kind() == OpKind::Constant) return splat_value(op.result()).has_value();
   return is_elementwise(op.kind()) || is_unit_reshape(op) || op.kind() == OpKind::BroadcastTo ||
-         moves_stored(op.kind()) || op.kind() == OpKind::Iota ||
-         op.info().has(Trait::Random) ||
+         moves_stored(op.kind()) || op.kind() == OpKind::Iota || op.info().has(Trait::Random) ||
          op.kind() == OpKind::RngAdvance;
 }
 

@@ -83,9 +83,9 @@ void check_cases(const char* name, const std::vector<CudaCase>& cases, size_t sh
 TEST_CASE("every row of the op table is held by a kernel or named as served elsewhere") {
   std::vector<CudaKernel> kernels;
   std::set<ir::OpKind> seen, elsewhere;
-  for (auto* cases : {&elementwise_cases, &movement_cases, &reduction_cases, &column_cases,
-                       &scan_cases, &order_cases, &optimizer_cases, &wide_cases,
-                       &indexing_cases, &scatter_cases})
+  for (auto* cases :
+       {&elementwise_cases, &movement_cases, &reduction_cases, &column_cases, &scan_cases,
+        &order_cases, &optimizer_cases, &wide_cases, &indexing_cases, &scatter_cases})
     add_kernels(cases(), "sm_90", kernels, seen);
   for (const auto& [kind, reason] : rows_elsewhere()) {
     elsewhere.insert(kind);

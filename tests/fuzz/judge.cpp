@@ -15,8 +15,8 @@
 #include <cmath>
 #include <fuzz/judge_axis.h>
 #include <fuzz/judge_losses.h>
-#include <fuzz/judge_recurrent.h>
 #include <fuzz/judge_norms.h>
+#include <fuzz/judge_recurrent.h>
 #include <limits>
 
 namespace mezzo::test {
