@@ -9,6 +9,7 @@ set(MEZZO_PUBLIC_HEADERS
   codegen/llvm/support.h
   dsl/data.h
   dsl/device.h
+  dsl/elementwise.h
   dsl/gradients.h
   dsl/initializers.h
   dsl/jit.h

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mezzo/dsl/data.h>
+#include <mezzo/dsl/elementwise.h>
 #include <mezzo/dsl/gradients.h>
 #include <mezzo/dsl/initializers.h>
 #include <mezzo/dsl/jit.h>

@@ -113,6 +113,10 @@ class RegionEmitter {
                               llvm::Value* step);
   llvm::Value* check_index(const ir::Op& op, llvm::Value* value);
   llvm::Value* constant(const ir::Op& op);
+  /// Sets the index-range flag where `bad` holds in a lane that is on.
+  void note_range(llvm::Value* bad);
+  /// floor_div or remainder; nothing traps, in no lane.
+  llvm::Value* divide_integers(bool quotient, bool is_unsigned, llvm::Value* x, llvm::Value* y);
   llvm::Value* compute_integer(const ir::Op& op, const std::vector<llvm::Value*>& operands);
   /// An i64 as one that a double holds: correct where only a rounding to 16 bits follows.
   llvm::Value* shorten_to_double(llvm::Value* value);
