@@ -10,6 +10,7 @@ set(MEZZO_PUBLIC_HEADERS
   dsl/attention.h
   dsl/data.h
   dsl/device.h
+  dsl/elementwise.h
   dsl/gradients.h
   dsl/indexing.h
   dsl/initializers.h
@@ -49,6 +50,7 @@ set(MEZZO_PUBLIC_HEADERS
   ir/kernel_families.def
   ir/kernel_region.h
   ir/location.h
+  ir/op_attributes.def
   ir/op_info.h
   ir/ops.def
   ir/parser.h

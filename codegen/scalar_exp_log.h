@@ -289,24 +289,66 @@ typename E::F dev_log1p(E& e, typename E::F x) {
   return e.select(e.lt(e.abs(x), tiny), x, value);
 }
 
-/// log(1 + u.high + u.low) for u > -1, with one rounding more than the polynomial's: the reduced
-/// argument is a sum of two floats, and the first product with ln 2 is exact.
+/// n ln 2 + log(1 + f.high + f.low) for |f| <= 1/3 as a sum; the first product with ln 2 is exact.
 template <ScalarEmitter E>
-typename E::F log1p_of_pair(E& e, const FloatPair<E>& u) {
-  const FloatFormat& format = format_of(e);
-  const double base = e.width() == 32 ? 0x1p23 : 0x1p52;
-  const auto one = e.constant(1.0);
-  const Log1pReduction<E> reduced = reduce_log1p(e, u.high);
-  const auto shift = e.sub(reduced.scale, one);
-  FloatPair<E> f = two_sum(e, e.mul(reduced.scale, u.high), shift);
-  f.low = e.fma(reduced.scale, u.low, f.low);
-  const auto n = small_to_float(e, reduced.biased, e.constant(base + format.bias));
+FloatPair<E> log_pair(E& e, typename E::F n, const FloatPair<E>& f) {
   const auto whole = e.mul(n, constant_by_width(e, 0x1.62e4p-1, 0x1.62e42fefa3p-1));
   const FloatPair<E> sum = fast_two_sum(e, whole, f.high);
   const auto slope_low = e.fma(e.neg(f.low), f.high, f.low);
   const auto low = e.fma(n, constant_by_width(e, 0x1.7f7d1cp-20, 0x1.3de6af278ece6p-42), slope_low);
   const auto tail = e.fma(e.mul(f.high, f.high), log_tail(e, f.high), low);
-  return e.add(sum.high, e.add(sum.low, tail));
+  return {sum.high, e.add(sum.low, tail)};
+}
+
+/// log(1 + u.high + u.low) for u > -1 as a sum: the reduced argument is a sum of two floats.
+template <ScalarEmitter E>
+FloatPair<E> log1p_pair(E& e, const FloatPair<E>& u) {
+  const double base = e.width() == 32 ? 0x1p23 : 0x1p52;
+  const Log1pReduction<E> reduced = reduce_log1p(e, u.high);
+  const auto shift = e.sub(reduced.scale, e.constant(1.0));
+  FloatPair<E> f = two_sum(e, e.mul(reduced.scale, u.high), shift);
+  f.low = e.fma(reduced.scale, u.low, f.low);
+  const auto n = small_to_float(e, reduced.biased, e.constant(base + format_of(e).bias));
+  return log_pair(e, n, f);
+}
+
+/// log(1 + u.high + u.low) for u > -1, with one rounding more than the polynomial's.
+template <ScalarEmitter E>
+typename E::F log1p_of_pair(E& e, const FloatPair<E>& u) {
+  const FloatPair<E> logarithm = log1p_pair(e, u);
+  return e.add(logarithm.high, logarithm.low);
+}
+
+/// x times the logarithm of a function of y, which is given as a sum and, for what has none, as a
+/// value; 0 where x is 0 and y a number.
+template <ScalarEmitter E>
+typename E::F times_logarithm(E& e, typename E::F x, typename E::F y, const FloatPair<E>& sum,
+                              typename E::F value) {
+  const auto zero = e.constant(0.0);
+  const auto inf = e.constant(std::numeric_limits<double>::infinity());
+  const auto plain = e.mul(x, value);
+  const auto product = e.fma(x, sum.high, e.mul(x, sum.low));
+  const auto finite = e.band(e.lt(e.abs(value), inf), e.lt(e.abs(product), inf));
+  const auto usable = e.band(finite, e.ne(sum.high, zero));
+  const auto nothing = e.select(e.ne(y, y), y, zero);
+  return e.select(e.eq(x, zero), nothing, e.select(usable, product, plain));
+}
+
+/// x log(y), and 0 where x is 0 and y a number.
+template <ScalarEmitter E>
+typename E::F dev_xlogy(E& e, typename E::F x, typename E::F y) {
+  const LogParts<E> parts = log_parts(e, y);
+  const FloatPair<E> sum = log_pair<E>(e, parts.n, {parts.f, e.constant(0.0)});
+  return times_logarithm(e, x, y, sum, log_specials(e, y, e.add(sum.high, sum.low)));
+}
+
+/// x log(1 + y), and 0 where x is 0 and y a number.
+template <ScalarEmitter E>
+typename E::F dev_xlog1py(E& e, typename E::F x, typename E::F y) {
+  const FloatPair<E> sum = log1p_pair<E>(e, {y, e.constant(0.0)});
+  const auto value = log_specials(e, e.add(e.constant(1.0), y), e.add(sum.high, sum.low));
+  const auto tiny = e.lt(e.abs(y), constant_by_width(e, 0x1p-60, 0x1p-120));
+  return times_logarithm(e, x, y, sum, e.select(tiny, y, value));
 }
 
 /// e^x of a reduced x <= 0, with its rounding error.

@@ -5,6 +5,7 @@
 #include <mezzo/dsl/located.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/printer.h>
 #include <mezzo/passes/policy.h>
 #include <mezzo/runtime/log.h>
@@ -149,9 +150,14 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments, ir::Locat
   size_t next = 0;
   for (int i = 0; i < function.num_results(); ++i)
     results.push_back(function.updated_parameter(i) ? nullptr : &out[next++]);
-  if (entry.program->run(parameters, results).raised())
-    throw UserError(location, "jit: an index is out of range",
-                    "indices and labels must lie in [0, size); nothing wraps around");
+  if (entry.program->run(parameters, results).raised()) {
+    const bool divides = ir::divides_integers(function.body());
+    throw UserError(location,
+                    std::string("jit: an index is out of range") +
+                        (divides ? ", or an integer is divided by 0" : ""),
+                    std::string("indices and labels must lie in [0, size); nothing wraps around") +
+                        (divides ? "; divisors of floor_div and remainder must not be 0" : ""));
+  }
   return out;
 }
 

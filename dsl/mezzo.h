@@ -4,6 +4,7 @@
 
 #include <mezzo/dsl/attention.h>
 #include <mezzo/dsl/data.h>
+#include <mezzo/dsl/elementwise.h>
 #include <mezzo/dsl/gradients.h>
 #include <mezzo/dsl/indexing.h>
 #include <mezzo/dsl/initializers.h>

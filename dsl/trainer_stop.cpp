@@ -3,6 +3,7 @@
 // line, the numbers, and what to do.
 #include <mezzo/dsl/trainer_state.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/kernel_region.h>
 
 #include <fmt/format.h>
 
@@ -140,10 +141,15 @@ UserError stop_error(const TrainingDescription& description, const TrainerState:
   ir::Location location = description.location;
   if (code == VerdictCode::BadIndex) {
     std::string text = bad_label(built.traced, batch, location);
-    return UserError(location, text.empty() ? "an index is out of range" : text,
+    const bool divides = ir::divides_integers(built.program->function().body());
+    if (text.empty())
+      text = std::string("an index is out of range") +
+             (divides ? ", or an integer is divided by 0" : "");
+    return UserError(location, text,
                      (ahead ? "this step updated nothing, the next may have been taken; "
                             : "nothing was updated; ") +
-                         std::string("labels and indices must lie in [0, size)"));
+                         std::string("labels and indices must lie in [0, size)") +
+                         (divides ? "; divisors of floor_div and remainder must not be 0" : ""));
   }
   if (code == VerdictCode::NonfiniteParameter)
     return UserError(location, bad_parameter(built),

@@ -25,7 +25,11 @@ inline int64_t host_sign(int64_t x) { return (x > 0) - (x < 0); }
 inline int64_t host_maximum(int64_t x, int64_t y) { return x > y ? x : y; }
 inline int64_t host_minimum(int64_t x, int64_t y) { return x < y ? x : y; }
 inline int64_t host_relu(int64_t x) { return x > 0 ? x : 0; }
+inline int64_t host_relu6(int64_t x) { return host_minimum(host_relu(x), 6); }
 inline int64_t host_and(int64_t x, int64_t y) { return x & y; }
+inline int64_t host_or(int64_t x, int64_t y) { return x | y; }
+inline int64_t host_xor(int64_t x, int64_t y) { return x ^ y; }
+inline int64_t host_not(int64_t x) { return ~x; }
 
 inline long double wide(double x) { return x; }
 
@@ -54,6 +58,9 @@ inline double host_minimum(double x, double y) {
 
 /// max(x, +0), so that -0 gives +0; NaN stays.
 inline double host_relu(double x) { return host_maximum(x, 0.0); }
+
+/// min(max(x, +0), 6); NaN stays.
+inline double host_relu6(double x) { return host_minimum(host_relu(x), 6.0); }
 
 /// 1 / (1 + e^-x); the exponential never overflows.
 inline double host_sigmoid(double x) {

@@ -3,6 +3,7 @@
 // region.
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/interpreter_ops.h>
+#include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/scalar_eval.h>
 
 #include <algorithm>
@@ -135,6 +136,7 @@ void eval_elementwise(OpRun& run) {
       for (size_t i = 0; i < count; ++i)
         integers[i] = run.operands[i]->integers[static_cast<size_t>(walk.offset(strides[i]))];
       if (kind == OpKind::CheckIndex) check_index(run, integers[0]);
+      if (divides_integers(run.op) && integers[1] == 0) run.execution.index_range = true;
       run.store_integer(to, eval_scalar(kind, integers));
     }
   }

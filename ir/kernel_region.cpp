@@ -37,6 +37,21 @@ const Op& axis_op(const Op& kernel) {
   throw InternalError("kernel @" + kernel.kernel_name() + " has nothing that runs along an axis");
 }
 
+bool divides_integers(const Op& op) {
+  return (op.kind() == OpKind::FloorDiv || op.kind() == OpKind::Remainder) &&
+         is_integer(op.result().dtype());
+}
+
+bool divides_integers(const Region& region) {
+  for (const Op& op : region)
+    if (divides_integers(op) || (op.body() && divides_integers(*op.body()))) return true;
+  return false;
+}
+
+bool may_set_range_flag(const Op& op) {
+  return op.info().has(Trait::Checks) || divides_integers(op);
+}
+
 std::vector<int64_t> reduced_axes(const Op& op) {
   if (op.kind() == OpKind::Argmax) return {op.int_attr("axis")};
   return op.ints_attr("axes");

@@ -22,6 +22,12 @@ bool is_scan(OpKind kind);
 bool is_order(OpKind kind);
 /// The op of a scan or sort kernel that its family is named after.
 const Op& axis_op(const Op& kernel);
+/// floor_div and remainder of integers: a divisor of 0 sets the index-range flag of the run.
+bool divides_integers(const Op& op);
+/// An op of the region, or of a kernel in it, does.
+bool divides_integers(const Region& region);
+/// The op may set the index-range flag of the run.
+bool may_set_range_flag(const Op& op);
 /// Axes that a reduction reduces, ascending.
 std::vector<int64_t> reduced_axes(const Op& op);
 /// The axes that a reduction reduces are the last ones of its operand: a row reduction. The others,

@@ -94,8 +94,8 @@ struct Table {
       Growth::growth, bits(traits), domain);
 #include <mezzo/ir/ops.def>
     read_attributes();
-#define POLE(Kind, operand, value, below) \
-  rows[static_cast<size_t>(OpKind::Kind)].poles.push_back({operand, value, below});
+#define POLE(Kind, operand, value, other, When) \
+  rows[static_cast<size_t>(OpKind::Kind)].poles.push_back({operand, value, other, PoleWhen::When});
 #include <mezzo/ir/ops.def>
 #define TYPES(Kind, types) rows[static_cast<size_t>(OpKind::Kind)].takes = TypeSet::types;
 #include <mezzo/ir/ops.def>

@@ -94,12 +94,16 @@ struct AttrInfo {
   std::optional<AttrRange> range = {};
 };
 
-/// Where FlagBit::Pole is raised: at operand `operand` = `value`, with `below` >= 0 only where that
-/// operand is less than 0.
+/// What another operand must be for an op to be at a pole.
+enum class PoleWhen : uint8_t { Always, Negative, Nonzero };
+
+/// Where FlagBit::Pole is raised: at operand `operand` = `value`, with `other` >= 0 only where that
+/// operand is as `when` says.
 struct Pole {
   int operand = 0;
   double value = 0;
-  int below = -1;
+  int other = -1;
+  PoleWhen when = PoleWhen::Always;
 };
 
 struct OpInfo {

@@ -2,6 +2,8 @@
 #include <mezzo/ir/scalar_eval.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/host_activation.h>
+#include <mezzo/ir/host_division.h>
 #include <mezzo/ir/host_scalar.h>
 
 #include <algorithm>
@@ -66,8 +68,10 @@ double eval_add_n(DType dtype, std::span<const double> operands) {
 
 bool at_pole(OpKind kind, std::span<const double> operands) {
   return std::ranges::any_of(op_info(kind).poles, [&](const Pole& pole) {
-    return operands[static_cast<size_t>(pole.operand)] == pole.value &&
-           (pole.below < 0 || operands[static_cast<size_t>(pole.below)] < 0);
+    if (operands[static_cast<size_t>(pole.operand)] != pole.value) return false;
+    if (pole.other < 0) return true;
+    const double other = operands[static_cast<size_t>(pole.other)];
+    return pole.when == PoleWhen::Negative ? other < 0 : other != 0;
   });
 }
 

@@ -214,7 +214,11 @@ std::vector<Type> infer_elementwise(const InferContext& context) {
                        to_string(type.dtype),
                    "only `cast` changes an element type");
     if (!may_enter(rule, type.dtype))
-      context.fail("takes " + entering(rule) + ", not " + to_string(type.dtype));
+      context.fail(
+          "takes " + entering(rule) + ", not " + to_string(type.dtype),
+          context.kind == OpKind::Div && is_integer(type.dtype)
+              ? "floor_div divides integers; cast one operand to a float type for a quotient"
+              : "");
   }
   bool predicate = rule == TypeRule::PredicateFloat || rule == TypeRule::PredicateNumber ||
                    rule == TypeRule::PredicateAny;

@@ -95,29 +95,46 @@ bool add_of_neg(Op& op, Rewriter& rewriter) {
          becomes(op, OpKind::Add, {op.operand(0), op.operand(1).op()->operand(0)}, rewriter);
 }
 
-/// Integers only: x * 0 = 0, x - x = 0, and(x, 0) = 0, and(x, -1) = and(x, x) = x.
+/// Integers only: x * 0 = 0, x - x = 0, and(x, 0) = xor(x, x) = 0, or(x, -1) = -1, and(x, -1) =
+/// or(x, 0) = xor(x, 0) = floor_div(x, 1) = x, and(x, x) = or(x, x) = x, remainder(x, 1) = 0,
+/// not(not(x)) = x. floor_div(x, x) is no 1: x may be 0.
 bool integer_identities(Op& op, Rewriter& rewriter) {
   if (op.num_results() != 1 || !ir::is_integer(op.result().dtype())) return false;
+  const double ones = op.result().dtype() == ir::DType::U8 ? 255 : -1;
   switch (op.kind()) {
     case OpKind::Mul:
       return either(op,
                     [&](Value, Value y) { return is_splat(y, 0) && becomes(op, 0.0, rewriter); });
     case OpKind::Sub:
       return op.operand(0) == op.operand(1) && becomes(op, 0.0, rewriter);
+    case OpKind::FloorDiv:
+      return is_splat(op.operand(1), 1) && becomes(op, op.operand(0), rewriter);
+    case OpKind::Remainder:
+      return is_splat(op.operand(1), 1) && becomes(op, 0.0, rewriter);
     case OpKind::BitwiseAnd:
+    case OpKind::BitwiseOr: {
       if (op.operand(0) == op.operand(1)) return becomes(op, op.operand(0), rewriter);
+      const bool conjunction = op.kind() == OpKind::BitwiseAnd;
+      const double keeps = conjunction ? ones : 0, decides = conjunction ? 0 : ones;
       return either(op, [&](Value x, Value y) {
-        double ones = op.result().dtype() == ir::DType::U8 ? 255 : -1;
-        return (is_splat(y, 0) && becomes(op, 0.0, rewriter)) ||
-               (is_splat(y, ones) && becomes(op, x, rewriter));
+        return (is_splat(y, decides) && becomes(op, decides, rewriter)) ||
+               (is_splat(y, keeps) && becomes(op, x, rewriter));
       });
+    }
+    case OpKind::BitwiseXor:
+      if (op.operand(0) == op.operand(1)) return becomes(op, 0.0, rewriter);
+      return either(op,
+                    [&](Value x, Value y) { return is_splat(y, 0) && becomes(op, x, rewriter); });
+    case OpKind::BitwiseNot:
+      return op.operand(0).is(OpKind::BitwiseNot) &&
+             becomes(op, op.operand(0).op()->operand(0), rewriter);
     default:
       return false;
   }
 }
 
-/// f(f(x)) = f(x) for relu, abs, sign, floor, ceil, round, trunc; derivatives agree too, at 0 as
-/// well.
+/// f(f(x)) = f(x) for relu, relu6, hard_tanh, abs, sign, floor, ceil, round, trunc; derivatives
+/// agree too, at 0 and on bounds as well.
 bool idempotent(Op& op, Rewriter& rewriter) {
   return op.info().has(ir::Trait::Idempotent) && op.operand(0).is(op.kind()) &&
          becomes(op, op.operand(0), rewriter);
@@ -153,6 +170,17 @@ bool logic_of_known(Op& op, Rewriter& rewriter) {
     std::optional<double> known = ir::splat_value(y);
     if (!known) return false;
     return (*known != 0) == conjunction ? becomes(op, x, rewriter) : becomes(op, *known, rewriter);
+  });
+}
+
+/// xor(x, false) = x, xor(x, true) = not x, xor(x, x) = false.
+bool xor_of_known(Op& op, Rewriter& rewriter) {
+  if (op.kind() != OpKind::LogicalXor) return false;
+  if (op.operand(0) == op.operand(1)) return becomes(op, 0.0, rewriter);
+  return either(op, [&](Value x, Value y) {
+    std::optional<double> known = ir::splat_value(y);
+    if (!known) return false;
+    return *known != 0 ? becomes(op, OpKind::LogicalNot, {x}, rewriter) : becomes(op, x, rewriter);
   });
 }
 
@@ -240,6 +268,7 @@ constexpr RewriteRule kRules[] = {
     where_of_not,
     extremum_of_same,
     logic_of_known,
+    xor_of_known,
     not_of_known,
     cast_to_same,
     short_add_n,

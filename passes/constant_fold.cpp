@@ -2,7 +2,7 @@
 // constant-fold: evaluates exactly rounded ops and movement whose operands are constants, by the
 // interpreter, where the result is one value everywhere or has at most 16 elements. Functions
 // without an exact definition (exp, sums ...) stay, and so does an op that makes a non-finite value
-// from finite ones: the verdict of a step has to find it.
+// from finite ones or divides an integer by 0: the verdict of a step has to find it.
 //
 // before:
 //   func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -51,8 +51,10 @@ bool may_fold(const Op& op) {
          std::ranges::all_of(op.operands(), is_inline_constant);
 }
 
-/// The op evaluated on operands of these types, whose constants are those of `op`.
-InterpreterTensor evaluate(const Op& op, const std::vector<Type>& operands, const Type& result) {
+/// The op evaluated on operands of these types, whose constants are those of `op`; nothing where it
+/// sets the range flag.
+std::optional<InterpreterTensor> evaluate(const Op& op, const std::vector<Type>& operands,
+                                          const Type& result) {
   ir::Module scratch;
   ir::Function* function = scratch.add_function("fold");
   std::vector<Value> values;
@@ -70,7 +72,9 @@ InterpreterTensor evaluate(const Op& op, const std::vector<Type>& operands, cons
   ir::Module::append(function->body(), copy);
   Value folded = copy->result();
   function->set_results(std::span(&folded, 1), {ir::Attrs()});
-  return std::move(ir::run(scratch, *function, {}).results[0]);
+  ir::RunResult run = ir::run(scratch, *function, {});
+  if (run.index_range) return std::nullopt;
+  return std::move(run.results[0]);
 }
 
 Attr element(const InterpreterTensor& tensor, int64_t index) {
@@ -102,18 +106,20 @@ std::optional<Attr> fold(const Op& op) {
   if (!on_scalars && type.elements() > kMaxElements) return std::nullopt;
   for (const Type& operand : types)
     if (operand.elements() > kMaxElements) return std::nullopt;
-  InterpreterTensor result = evaluate(op, types, on_scalars ? type.with(Shape()) : type);
-  if (!result.all_finite()) {
+  std::optional<InterpreterTensor> result =
+      evaluate(op, types, on_scalars ? type.with(Shape()) : type);
+  if (!result) return std::nullopt;
+  if (!result->all_finite()) {
     auto finite = [](const Attr& attr) { return !attr.is<ir::Bits>(); };
     for (Value value : operands) {
       const Attr& data = *value.op()->attrs().find("value");
       bool all = data.is<ir::AttrList>() ? std::ranges::all_of(data.as<ir::AttrList>(), finite)
                                          : finite(data);
-      if (!all) return data_of(result);
+      if (!all) return data_of(*result);
     }
     return std::nullopt;
   }
-  return data_of(result);
+  return data_of(*result);
 }
 
 bool fold_constants(Op& op, Rewriter& rewriter) {

@@ -2,6 +2,7 @@
 // The order in which kernels run, and what effects ask of it.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/kernel_region.h>
 #include <mezzo/passes/fuse_groups.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ void FuseGraph::find_windows() {
       continue;
     }
     const Attr* word = node.op->attrs().find("word");
-    const bool index = node.op->info().has(Trait::Checks);
+    const bool index = may_set_range_flag(*node.op);
     if (!word && !index) continue;
     auto judged = [&](int effect) {
       const auto i = static_cast<size_t>(effect);

@@ -32,6 +32,8 @@ std::string apply(Function function, const Strings& x) {
     if (x.size() == 1) return function(x[0]);
   if constexpr (std::is_invocable_v<Function, S, S>)
     if (x.size() == 2) return function(x[0], x[1]);
+  if constexpr (std::is_invocable_v<Function, S, S, S>)
+    if (x.size() == 3) return function(x[0], x[1], x[2]);
   return "";
 }
 
@@ -52,7 +54,9 @@ std::string emit(OpKind kind, TextEmitter& e, const Strings& x) {
 std::string DeviceFunctions::call(OpKind kind, int width, const Strings& operands,
                                   SourceWriter& writer, const std::string& prefix) {
   const ir::OpInfo& info = ir::op_info(kind);
-  const Strings parameters = operands.size() == 1 ? Strings{"x"} : Strings{"x", "y"};
+  const Strings names{"x", "y", "z"};
+  const Strings parameters(names.begin(),
+                           names.begin() + static_cast<std::ptrdiff_t>(operands.size()));
   std::string body;
   TextEmitter trial(body, width);
   const std::string result = emit(kind, trial, parameters);

@@ -40,7 +40,7 @@ class MatmulEmitter {
         target_(target),
         shape_(product_.result().shape()),
         lanes_(plan.vector) {
-    for (const ir::Op& op : *kernel.body()) checks_index_ |= op.info().has(ir::Trait::Checks);
+    for (const ir::Op& op : *kernel.body()) checks_index_ |= ir::may_set_range_flag(op);
   }
 
   CudaSource emit(const std::string& name) {

@@ -112,6 +112,21 @@ DEVICE u8 wrap_add(u8 x, u8 y) { return (u8)((u32)x + (u32)y); }
 DEVICE u8 wrap_sub(u8 x, u8 y) { return (u8)((u32)x - (u32)y); }
 DEVICE u8 wrap_mul(u8 x, u8 y) { return (u8)((u32)x * (u32)y); }
 
+// Division that floors; 0 where the divisor is 0, and the lowest integer by -1 wraps.
+template <class T>
+DEVICE T floor_div(T x, T y) {
+  if (y == 0) return 0;
+  if (y == -1) return wrap_sub((T)0, x);
+  const T whole = x / y;
+  return whole * y != x && (x < 0) != (y < 0) ? whole - 1 : whole;
+}
+template <class T>
+DEVICE T floor_mod(T x, T y) {
+  return y == 0 ? 0 : wrap_sub(x, wrap_mul(floor_div(x, y), y));
+}
+DEVICE u8 floor_div(u8 x, u8 y) { return (u8)(y == 0 ? 0 : x / y); }
+DEVICE u8 floor_mod(u8 x, u8 y) { return (u8)(y == 0 ? 0 : x % y); }
+
 DEVICE bool nonfinite(float x) { return (__float_as_uint(x) & 0x7F800000u) == 0x7F800000u; }
 DEVICE bool nonfinite(double x) {
   return (__double2hiint(x) & 0x7FF00000) == 0x7FF00000;

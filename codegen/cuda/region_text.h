@@ -187,6 +187,8 @@ class RegionText {
   Text random_groups(const ir::Op& op, Level level, const std::string& element,
                      const std::string& state, bool tail);
   Text check_index(const ir::Op& op, const Text& value);
+  /// Sets the index-range flag where the condition holds.
+  void raise_range(Level level, const std::string& bad);
   Text compute(const ir::Op& op, const std::vector<Text>& operands, Level level);
   Text compute_integer(const ir::Op& op, const std::vector<Text>& operands, Level level);
   Text convert(ir::DType from, ir::DType to, const Text& value);

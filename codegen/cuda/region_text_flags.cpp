@@ -103,7 +103,9 @@ void RegionText::flag(const ir::Op& op, const std::vector<Text>& x, const Text& 
   for (const ir::Pole& pole : op.info().poles) {
     if (!there.empty()) there += " | ";
     there += fmt::format("{} == {}", x[static_cast<size_t>(pole.operand)].text, pole.value);
-    if (pole.below >= 0) there += fmt::format(" & {} < 0", x[static_cast<size_t>(pole.below)].text);
+    if (pole.other >= 0)
+      there += fmt::format(" & {} {} 0", x[static_cast<size_t>(pole.other)].text,
+                           pole.when == ir::PoleWhen::Negative ? "<" : "!=");
   }
   if (there.empty()) return;
   add_flag(op, static_cast<uint32_t>(FlagBit::Pole), rounded.level, "(" + there + ")");

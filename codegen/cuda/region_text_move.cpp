@@ -165,8 +165,7 @@ RegionText::Text RegionText::concat(const ir::Op& op, const TextCoordinates& at)
 RegionText::Text RegionText::inside(const Text& index, int64_t size) {
   const Text inside = define(index.level, "bool",
                              fmt::format("(i64){0} >= 0 & (i64){0} < {1}ll", index.text, size));
-  writer(index.level).line(fmt::format("range |= !{};", inside.text));
-  range_here_ = range_used_ = true;
+  raise_range(index.level, "!" + inside.text);
   return inside;
 }
 

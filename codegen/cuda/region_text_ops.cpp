@@ -127,6 +127,8 @@ RegionText::Text RegionText::compute(const ir::Op& op, const std::vector<Text>& 
       return define(level, type, fmt::format("{} & {}", x[0].text, x[1].text));
     case OpKind::LogicalOr:
       return define(level, type, fmt::format("{} | {}", x[0].text, x[1].text));
+    case OpKind::LogicalXor:
+      return define(level, type, fmt::format("{} != {}", x[0].text, x[1].text));
     case OpKind::LogicalNot:
       return define(level, type, "!" + x[0].text);
     case OpKind::AddN: {
@@ -172,6 +174,18 @@ RegionText::Text RegionText::compute_integer(const ir::Op& op, const std::vector
     case OpKind::Sign:
       if (is_unsigned(dtype)) return as(fmt::format("{} > 0", a));
       return as(fmt::format("({} > 0) - ({} < 0)", a, a));
+    case OpKind::FloorDiv:
+    case OpKind::Remainder:
+      raise_range(level, fmt::format("{} == 0", b));
+      return as(
+          fmt::format("floor_{}({}, {})", op.kind() == OpKind::FloorDiv ? "div" : "mod", a, b));
+    case OpKind::Relu6:
+      return as(fmt::format("{0} > 6 ? 6 : {0} > 0 ? {0} : 0", a));
+    case OpKind::Clamp: {
+      const std::string& high = x[2].text;
+      const Text raised = as(fmt::format("{} > {} ? {} : {}", a, b, a, b));
+      return as(fmt::format("{} < {} ? {} : {}", raised.text, high, raised.text, high));
+    }
     case OpKind::Relu:
     case OpKind::Maximum:
       return as(fmt::format("{} > {} ? {} : {}", a, b, a, b));
@@ -179,6 +193,12 @@ RegionText::Text RegionText::compute_integer(const ir::Op& op, const std::vector
       return as(fmt::format("{} < {} ? {} : {}", a, b, a, b));
     case OpKind::BitwiseAnd:
       return as(fmt::format("{} & {}", a, b));
+    case OpKind::BitwiseOr:
+      return as(fmt::format("{} | {}", a, b));
+    case OpKind::BitwiseXor:
+      return as(fmt::format("{} ^ {}", a, b));
+    case OpKind::BitwiseNot:
+      return as(fmt::format("~{}", a));
     case OpKind::Eq:
       return as(fmt::format("{} == {}", a, b));
     case OpKind::Ne:
@@ -201,9 +221,13 @@ RegionText::Text RegionText::check_index(const ir::Op& op, const Text& value) {
   std::string bad = fmt::format("((i64){} < 0 | (i64){} >= {}ll)", x, x, op.int_attr("size"));
   if (const ir::Attr* ignore = op.attrs().find("ignore_index"))
     bad += fmt::format(" & (i64){} != {}", x, integer_literal(DType::I64, ignore->as<int64_t>()));
-  writer(value.level).line(fmt::format("range |= {};", bad));
-  range_here_ = range_used_ = true;
+  raise_range(value.level, bad);
   return value;
+}
+
+void RegionText::raise_range(Level level, const std::string& bad) {
+  writer(level).line(fmt::format("range |= {};", bad));
+  range_here_ = range_used_ = true;
 }
 
 // --- random numbers

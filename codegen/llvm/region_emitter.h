@@ -129,6 +129,8 @@ class RegionEmitter {
   /// On the stack, where mem2reg finds it; zero when the function starts.
   llvm::Value* zeroed_slot(llvm::Type* type);
   llvm::Value* constant(const ir::Op& op);
+  /// floor_div or remainder; nothing traps, in no lane.
+  llvm::Value* divide_integers(bool quotient, bool is_unsigned, llvm::Value* x, llvm::Value* y);
   llvm::Value* compute_integer(const ir::Op& op, const std::vector<llvm::Value*>& operands);
   /// An i64 as one that a double holds: correct where only a rounding to 16 bits follows.
   llvm::Value* shorten_to_double(llvm::Value* value);

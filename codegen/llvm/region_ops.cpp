@@ -160,6 +160,8 @@ Value* RegionEmitter::compute(const ir::Op& op, std::vector<Value*> x) {
       return b.CreateAnd(x[0], x[1]);
     case OpKind::LogicalOr:
       return b.CreateOr(x[0], x[1]);
+    case OpKind::LogicalXor:
+      return b.CreateXor(x[0], x[1]);
     case OpKind::LogicalNot:
       return b.CreateNot(x[0]);
     case OpKind::AddN: {
@@ -203,14 +205,28 @@ Value* RegionEmitter::compute_integer(const ir::Op& op, const std::vector<Value*
       Value* positive = b.CreateZExt(less(zero, x[0]), x[0]->getType());
       return b.CreateSub(positive, b.CreateZExt(less(x[0], zero), x[0]->getType()));
     }
+    case OpKind::FloorDiv:
+    case OpKind::Remainder:
+      return divide_integers(op.kind() == OpKind::FloorDiv, is_unsigned, x[0], x[1]);
     case OpKind::Relu:
       return extremum(true, dtype, x[0], zero);
+    case OpKind::Relu6:
+      return extremum(false, dtype, extremum(true, dtype, x[0], zero),
+                      llvm::ConstantInt::get(x[0]->getType(), 6));
+    case OpKind::Clamp:
+      return extremum(false, dtype, extremum(true, dtype, x[0], x[1]), x[2]);
     case OpKind::Maximum:
       return extremum(true, dtype, x[0], x[1]);
     case OpKind::Minimum:
       return extremum(false, dtype, x[0], x[1]);
     case OpKind::BitwiseAnd:
       return b.CreateAnd(x[0], x[1]);
+    case OpKind::BitwiseOr:
+      return b.CreateOr(x[0], x[1]);
+    case OpKind::BitwiseXor:
+      return b.CreateXor(x[0], x[1]);
+    case OpKind::BitwiseNot:
+      return b.CreateNot(x[0]);
     case OpKind::Eq:
       return b.CreateICmpEQ(x[0], x[1]);
     case OpKind::Ne:
@@ -226,6 +242,32 @@ Value* RegionEmitter::compute_integer(const ir::Op& op, const std::vector<Value*
     default:
       throw InternalError(std::string("'") + op.info().name + "' has no integer code");
   }
+}
+
+Value* RegionEmitter::divide_integers(bool quotient, bool is_unsigned, Value* x, Value* y) {
+  llvm::IRBuilderBase& b = builder();
+  llvm::Type* type = x->getType();
+  Value* zero = llvm::Constant::getNullValue(type);
+  // Lanes behind the end of a tensor may hold anything, and a division must not trap in them.
+  Value* divisor = b.CreateFreeze(y);
+  Value* by_zero = b.CreateICmpEQ(divisor, zero);
+  Value* by_minus_one = is_unsigned
+                            ? llvm::ConstantInt::getFalse(by_zero->getType())
+                            : b.CreateICmpEQ(divisor, llvm::Constant::getAllOnesValue(type));
+  raise_range(by_zero);
+  // By 1 in place of 0 and of -1, whose quotient of the lowest integer does not fit.
+  Value* safe =
+      b.CreateSelect(b.CreateOr(by_zero, by_minus_one), llvm::ConstantInt::get(type, 1), divisor);
+  Value* whole = is_unsigned ? b.CreateUDiv(x, safe) : b.CreateSDiv(x, safe);
+  Value* rest = b.CreateSub(x, b.CreateMul(whole, safe));
+  Value* below =
+      b.CreateAnd(b.CreateICmpNE(rest, zero), b.CreateICmpSLT(b.CreateXor(rest, divisor), zero));
+  if (!quotient) {
+    if (is_unsigned) return rest;
+    return b.CreateSelect(below, b.CreateAdd(rest, divisor), rest);
+  }
+  Value* floored = is_unsigned ? whole : b.CreateSub(whole, b.CreateZExt(below, type));
+  return b.CreateSelect(by_zero, zero, b.CreateSelect(by_minus_one, b.CreateNeg(x), floored));
 }
 
 // --- flags
@@ -270,10 +312,12 @@ void RegionEmitter::flag(const ir::Op& op, const std::vector<Value*>& x, Value* 
   for (const ir::Pole& pole : op.info().poles) {
     Value* value = x[static_cast<size_t>(pole.operand)];
     Value* there = b.CreateFCmpOEQ(value, llvm::ConstantFP::get(value->getType(), pole.value));
-    if (pole.below >= 0) {
-      Value* other = x[static_cast<size_t>(pole.below)];
-      there = b.CreateAnd(there,
-                          b.CreateFCmpOLT(other, llvm::Constant::getNullValue(other->getType())));
+    if (pole.other >= 0) {
+      Value* other = x[static_cast<size_t>(pole.other)];
+      Value* zero = llvm::Constant::getNullValue(other->getType());
+      there =
+          b.CreateAnd(there, pole.when == ir::PoleWhen::Negative ? b.CreateFCmpOLT(other, zero)
+                                                                 : b.CreateFCmpUNE(other, zero));
     }
     accumulate(op, static_cast<unsigned>(FlagBit::Pole), there);
   }

@@ -64,6 +64,51 @@ W oracle_gelu_grad(W x) {
   return std::isinf(x) ? W(x > 0) : oracle_cdf(x) + x * oracle_density(x);
 }
 
+/// x times the logistic function of u.
+template <class W>
+W oracle_gated(W x, W u) {
+  if (std::isinf(x)) return x > 0 ? x : W(-0.0);
+  return u < 0 ? x * std::exp(u) / (1 + std::exp(u)) : x / (1 + std::exp(-u));
+}
+
+template <class W>
+W oracle_silu(W x) {
+  return oracle_gated(x, x);
+}
+
+template <class W>
+W oracle_gelu_tanh(W x) {
+  const W factor = 2 * std::numbers::sqrt2_v<W> * std::numbers::inv_sqrtpi_v<W>;
+  return oracle_gated(x, factor * (x + W(0.044715L) * x * x * x));
+}
+
+template <class W>
+W oracle_mish(W x) {
+  if (std::isinf(x)) return x > 0 ? x : W(-0.0);
+  return x * std::tanh(oracle_softplus(x));
+}
+
+template <class W>
+W oracle_selu(W x) {
+  const W scale = W(1.0507009873554804934193349852946L);
+  return scale * (x > 0 ? x : W(1.6732632423543772848170429916717L) * std::expm1(x));
+}
+
+template <class W>
+W oracle_softsign(W x) {
+  return std::isinf(x) ? std::copysign(W(1), x) : x / (1 + std::fabs(x));
+}
+
+template <class W>
+W oracle_hard_sigmoid(W x) {
+  return x <= -3 ? 0 : x >= 3 ? 1 : (x + 3) / 6;
+}
+
+template <class W>
+W oracle_hard_swish(W x) {
+  return x <= -3 ? W(-0.0) : x >= 3 ? x : x * (x + 3) / 6;
+}
+
 template <class W>
 W oracle_lgamma(W x) {
   int sign = 0;
@@ -220,6 +265,13 @@ const Function kFunctions[] = {
     FUNCTION(lgamma, oracle_lgamma, lgamma_bound, 2, 4, -6, 6),
     FUNCTION(digamma, oracle_digamma, digamma_bound, 2, 4, -6, 6),
     FUNCTION(trigamma, oracle_trigamma, no_bound, 2, 4, -6, 6),
+    FUNCTION(silu, oracle_silu, no_bound, 2, 4, -110, 20),
+    FUNCTION(gelu_tanh, oracle_gelu_tanh, no_bound, 2, 4, -12, 6),
+    FUNCTION(mish, oracle_mish, no_bound, 2, 4, -110, 20),
+    FUNCTION(selu, oracle_selu, no_bound, 2, 4, -20, 4),
+    FUNCTION(softsign, oracle_softsign, no_bound, 2, 4, -4, 4),
+    FUNCTION(hard_sigmoid, oracle_hard_sigmoid, no_bound, 2, 4, -4, 4),
+    FUNCTION(hard_swish, oracle_hard_swish, no_bound, 2, 4, -4, 4),
 };
 
 /// Inputs at which formats, formulas or branches change.

@@ -77,6 +77,40 @@ Wide trigamma(Wide x) {
   return sum + (1 + 1 / (2 * x) + s / 6 - s * s / 30 + s * s * s / 42) / x;
 }
 
+bool other_signs(Wide x, Wide y) { return (x < 0 && y > 0) || (x > 0 && y < 0); }
+
+Wide floor_div(Wide x, Wide y) {
+  if (std::isinf(y) && !std::isinf(x) && other_signs(x, y)) return -1;
+  return std::floor(x / y);
+}
+
+Wide remainder(Wide x, Wide y) {
+  Wide rest = std::fmod(x, y);
+  return rest == 0 ? std::copysign(0, y) : other_signs(rest, y) ? rest + y : rest;
+}
+
+/// In 113 bits, where the products are exact.
+Wide lerp(Wide x, Wide y, Wide weight) {
+  __extension__ typedef __float128 Quad;
+  return static_cast<Wide>(Quad(x) + Quad(weight) * (Quad(y) - Quad(x)));
+}
+
+Wide mish(Wide x) {
+  if (x > 100) return x;
+  Wide power = std::exp(x), square = power * (power + 2);
+  return std::isinf(x) ? -0.0L : x * square / (square + 2);
+}
+
+/// x times the logistic function of u.
+Wide gated(Wide x, Wide u) {
+  if (std::isinf(x)) return x > 0 ? x : -0.0L;
+  return u < 0 ? x * std::exp(u) / (1 + std::exp(u)) : x / (1 + std::exp(-u));
+}
+
+Wide gelu_tanh(Wide x) { return gated(x, 2 * std::sqrt(2 / kPi) * (x + 0.044715L * x * x * x)); }
+
+Wide relu6(Wide x) { return x != x ? x : std::fmin(larger(x, 0), 6); }
+
 using Function3 = Wide (*)(Wide, Wide, Wide);
 
 /// One entry for each row that takes floats; the test below fails for a row without one.
@@ -86,6 +120,8 @@ const std::map<OpKind, Function3>& expectations() {
       {OpKind::Sub, [](Wide x, Wide y, Wide) { return x - y; }},
       {OpKind::Mul, [](Wide x, Wide y, Wide) { return x * y; }},
       {OpKind::Div, [](Wide x, Wide y, Wide) { return x / y; }},
+      {OpKind::FloorDiv, [](Wide x, Wide y, Wide) { return floor_div(x, y); }},
+      {OpKind::Remainder, [](Wide x, Wide y, Wide) { return remainder(x, y); }},
       {OpKind::Mul0, [](Wide x, Wide y, Wide) { return x == 0 ? 0 : x * y; }},
       {OpKind::AddN, [](Wide x, Wide y, Wide) { return x + y; }},
       {OpKind::Neg, [](Wide x, Wide, Wide) { return -x; }},
@@ -98,6 +134,8 @@ const std::map<OpKind, Function3>& expectations() {
       {OpKind::Pow, [](Wide x, Wide y, Wide) { return std::pow(x, y); }},
       {OpKind::Maximum, [](Wide x, Wide y, Wide) { return larger(x, y); }},
       {OpKind::Minimum, [](Wide x, Wide y, Wide) { return -larger(-x, -y); }},
+      {OpKind::Clamp, [](Wide x, Wide y, Wide z) { return -larger(-larger(x, y), -z); }},
+      {OpKind::Lerp, [](Wide x, Wide y, Wide z) { return lerp(x, y, z); }},
       {OpKind::Floor, [](Wide x, Wide, Wide) { return std::floor(x); }},
       {OpKind::Ceil, [](Wide x, Wide, Wide) { return std::ceil(x); }},
       {OpKind::Round, [](Wide x, Wide, Wide) { return ties_to_even(x); }},
@@ -111,6 +149,32 @@ const std::map<OpKind, Function3>& expectations() {
       {OpKind::LogSigmoid, [](Wide x, Wide, Wide) { return -softplus(-x); }},
       {OpKind::Softplus, [](Wide x, Wide, Wide) { return softplus(x); }},
       {OpKind::Relu, [](Wide x, Wide, Wide) { return larger(x, 0); }},
+      {OpKind::Relu6, [](Wide x, Wide, Wide) { return relu6(x); }},
+      {OpKind::LeakyRelu, [](Wide x, Wide y, Wide) { return x > 0 ? x : x * y; }},
+      {OpKind::Elu, [](Wide x, Wide y, Wide) { return x > 0 ? x : y * std::expm1(x); }},
+      {OpKind::Selu,
+       [](Wide x, Wide, Wide) {
+         constexpr Wide kAlpha = 1.6732632423543772848170429916717L;
+         return 1.0507009873554804934193349852946L * (x > 0 ? x : kAlpha * std::expm1(x));
+       }},
+      {OpKind::Celu,
+       [](Wide x, Wide y, Wide) { return x < 0 && (x / y != 0) ? y * std::expm1(x / y) : x; }},
+      {OpKind::Silu, [](Wide x, Wide, Wide) { return gated(x, x); }},
+      {OpKind::Mish, [](Wide x, Wide, Wide) { return mish(x); }},
+      {OpKind::Softsign,
+       [](Wide x, Wide, Wide) {
+         return std::isinf(x) ? std::copysign(1, x) : x / (1 + std::fabs(x));
+       }},
+      {OpKind::HardSigmoid, [](Wide x, Wide, Wide) { return relu6(x + 3) / 6; }},
+      {OpKind::HardSwish,
+       [](Wide x, Wide, Wide) { return x >= 3   ? x
+                                       : x < -3 ? -0.0L
+                                                : x * relu6(x + 3) / 6; }},
+      {OpKind::HardTanh, [](Wide x, Wide, Wide) { return -larger(-larger(x, -1), -1); }},
+      {OpKind::GeluTanh, [](Wide x, Wide, Wide) { return gelu_tanh(x); }},
+      {OpKind::Xlogy, [](Wide x, Wide y, Wide) { return x == 0 && y == y ? 0 : x * std::log(y); }},
+      {OpKind::Xlog1py,
+       [](Wide x, Wide y, Wide) { return x == 0 && y == y ? 0 : x * std::log1p(y); }},
       {OpKind::Erf, [](Wide x, Wide, Wide) { return std::erf(x); }},
       {OpKind::Gelu,
        [](Wide x, Wide, Wide) { return normal_cdf(x) == 0 ? -0.0L : x * normal_cdf(x); }},

@@ -73,11 +73,20 @@ TEST_CASE("poles are flagged where the function is evaluated at them") {
   CHECK(flags(OpKind::Trigamma, DType::F32, {0}) == (kN | kP));
   CHECK(flags(OpKind::Pow, DType::F32, {0, -0.5}) == (kN | kP));
   CHECK(flags(OpKind::Pow, DType::F32, {0, 0.5}) == 0);
+  CHECK(flags(OpKind::FloorDiv, DType::F32, {1, 0}) == (kN | kP));
+  CHECK(flags(OpKind::Xlogy, DType::F32, {2, 0}) == (kN | kP));
+  CHECK(flags(OpKind::Xlogy, DType::F32, {-0.5, -0.0}) == (kN | kP));
+  CHECK(flags(OpKind::Xlog1py, DType::F32, {2, -1}) == (kN | kP));
+  // A factor of 0 is no pole.
+  CHECK(flags(OpKind::Xlogy, DType::F32, {0, 0}) == 0);
+  CHECK(flags(OpKind::Xlog1py, DType::F32, {-0.0, -1}) == 0);
   // Outside the domain is not a pole.
   CHECK(flags(OpKind::Log, DType::F32, {-1}) == kN);
   CHECK(flags(OpKind::Sqrt, DType::F32, {-1}) == kN);
   CHECK(flags(OpKind::Asin, DType::F32, {2}) == kN);
   CHECK(flags(OpKind::Atanh, DType::F32, {1.5}) == kN);
+  CHECK(flags(OpKind::Remainder, DType::F32, {1, 0}) == kN);
+  CHECK(flags(OpKind::Xlogy, DType::F32, {1, -1}) == kN);
 }
 
 TEST_CASE("sums and products note the overflow of their 16-bit store") {

@@ -38,6 +38,18 @@ std::vector<std::vector<double>> binary(OpKind kind, std::initializer_list<doubl
   return {numbers(g.by_input[0]), numbers(g.by_input[1])};
 }
 
+std::vector<std::vector<double>> ternary(OpKind kind, std::initializer_list<double> first,
+                                         std::initializer_list<double> second,
+                                         std::initializer_list<double> third) {
+  std::vector<ir::InterpreterTensor> points;
+  for (const auto& list : {first, second, third})
+    points.push_back(make_tensor(vector_of(static_cast<int64_t>(list.size())), list));
+  Gradients g = gradients_at(points, [&](Builder& b, std::span<const Value> v) {
+    return b.make(kind, {v[0], v[1], v[2]});
+  });
+  return {numbers(g.by_input[0]), numbers(g.by_input[1]), numbers(g.by_input[2])};
+}
+
 using Numbers = std::vector<double>;
 
 TEST_CASE("relu and abs have gradient 0 at 0") {
@@ -118,6 +130,63 @@ TEST_CASE("gradients of asinh, acosh and atan2 are finite where a square is not"
   auto g = binary(OpKind::Atan2, {1e200}, {1e200});
   CHECK(g[0][0] == doctest::Approx(5e-201).epsilon(1e-15).scale(0));
   CHECK(g[1][0] == doctest::Approx(-5e-201).epsilon(1e-15).scale(0));
+}
+
+TEST_CASE(
+    "relu6, hard_tanh, hard_sigmoid and hard_swish have the gradient of their plateau on a bound") {
+  CHECK(unary(OpKind::Relu6, {-1, 0, -0.0, 3, 6, 7}) == Numbers{0, 0, 0, 1, 0, 0});
+  CHECK(unary(OpKind::HardTanh, {-2, -1, 0, 1, 2}) == Numbers{0, 0, 1, 0, 0});
+  CHECK(unary(OpKind::HardSigmoid, {-4, -3, 0, 3, 4}) == Numbers{0, 0, 1.0 / 6, 0, 0});
+  CHECK(unary(OpKind::HardSwish, {-4, -3, 0, 3, 4}) == Numbers{0, 0, 0.5, 1, 1});
+}
+
+TEST_CASE("clamp has gradient 1 inside and on the bound; what is outside goes to its bound") {
+  auto g = ternary(OpKind::Clamp, {-2, -1, 0, 1, 2, 0, -2, 3}, {-1, -1, -1, -1, -1, 2, 1, 2},
+                   {1, 1, 1, 1, 1, 1, 1, 2});
+  CHECK(g[0] == Numbers{0, 1, 1, 1, 0, 0, 0, 0});
+  CHECK(g[1] == Numbers{1, 0, 0, 0, 0, 0, 1, 0});
+  // Of bounds that have changed places the upper one is the value.
+  CHECK(g[2] == Numbers{0, 0, 0, 0, 1, 1, 0, 1});
+}
+
+TEST_CASE("leaky_relu and elu have the gradient of their lower side at 0, celu has 1") {
+  auto leaky = binary(OpKind::LeakyRelu, {-2, 0, -0.0, 3}, {0.25, 0.25, 0.5, 0.25});
+  CHECK(leaky[0] == Numbers{0.25, 0.25, 0.5, 1});
+  CHECK(leaky[1] == Numbers{-2, 0, 0, 0});
+  auto elu = binary(OpKind::Elu, {0, 2, 800, -kInf}, {0.5, 0.5, 0.5, 0.5});
+  CHECK(elu[0] == Numbers{0.5, 1, 1, 0});
+  CHECK(elu[1] == Numbers{0, 0, 0, -1});
+  auto celu = binary(OpKind::Celu, {0, 2, -kInf}, {0.5, 0.5, 0.5});
+  CHECK(celu[0] == Numbers{1, 1, 0});
+  CHECK(celu[1] == Numbers{0, 0, -1});
+  CHECK(unary(OpKind::Selu, {0, 1})[0] == doctest::Approx(1.7580993408473766));
+  CHECK(unary(OpKind::Selu, {0, 1})[1] == 1.0507009873554805);
+}
+
+TEST_CASE("xlogy and xlog1py have gradient 0 where their factor is 0 and the logarithm is not") {
+  auto g = binary(OpKind::Xlogy, {0, 0, 0, 2, -0.0}, {0, -1, 2, 4, 0});
+  CHECK(g[0] == Numbers{0, 0, std::log(2.0), std::log(4.0), 0});
+  CHECK(g[1] == Numbers{0, 0, 0, 0.5, 0});
+  auto shifted = binary(OpKind::Xlog1py, {0, 0, 0, 2}, {-1, -3, 1, 3});
+  CHECK(shifted[0] == Numbers{0, 0, std::log1p(1.0), std::log1p(3.0)});
+  CHECK(shifted[1] == Numbers{0, 0, 0, 0.5});
+}
+
+TEST_CASE("remainder has gradient 1 by the dividend and minus the whole quotient by the divisor") {
+  auto g = binary(OpKind::Remainder, {7, -7, 7, 6}, {2, 2, -2, 2});
+  CHECK(g[0] == Numbers{1, 1, 1, 1});
+  CHECK(g[1] == Numbers{-3, 4, 4, -3});
+  auto floored = binary(OpKind::FloorDiv, {7}, {2});
+  CHECK(floored[0] == Numbers{0});
+  CHECK(floored[1] == Numbers{0});
+}
+
+TEST_CASE("smooth activations have the gradient of their limits far out") {
+  for (OpKind kind : {OpKind::Silu, OpKind::Mish, OpKind::GeluTanh}) {
+    INFO(std::string(to_string(kind)));
+    CHECK(unary(kind, {-kInf, -1e30, 1e30, kInf}) == Numbers{0, 0, 1, 1});
+  }
+  CHECK(unary(OpKind::Softsign, {-kInf, 0, -0.0, kInf}) == Numbers{0, 1, 1, 0});
 }
 
 TEST_CASE("a third derivative of lgamma is refused") {
