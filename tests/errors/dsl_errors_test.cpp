@@ -106,7 +106,9 @@ TEST_CASE("reshape that does not fit") {
 TEST_CASE("division of integers") {
   ir::Type integers(i32, {3});
   Caught error = caught(integers, integers, [](Tensor x, Tensor y) { x / y; });
-  CHECK(error.text == "div: takes a float type, not i32 (x tensor<3xi32>, y tensor<3xi32>)");
+  CHECK(error.text ==
+        "div: takes a float type, not i32 (x tensor<3xi32>, y tensor<3xi32>)\n"
+        "note: floor_div divides integers; cast one operand to a float type for a quotient");
 }
 
 TEST_CASE("a literal that an integer type cannot hold") {
