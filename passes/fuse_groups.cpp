@@ -318,6 +318,15 @@ bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& bot
   if (how == Merge::Forwards && !has(producer, is_reduction) && has(producer, is_forward) &&
       !has(consumer, is_forward))
     return false;
+  // What is computed again for the backward pass is not computed where it was first, nor kept
+  // there.
+  auto is_again = [](const Op& op) {
+    return op.attrs().has("checkpoint") && op.attrs().has("replica");
+  };
+  auto is_first = [&](const Op& op) { return is_forward(op) && !is_again(op); };
+  if ((has(producer, is_again) && has(consumer, is_first)) ||
+      (has(producer, is_first) && has(consumer, is_again)))
+    return false;
   // Updates form segments of their own.
   if (has(producer, is_update) != has(consumer, is_update)) return false;
   // What costs to compute is not repeated while packing an operand of a product, nor for a key and

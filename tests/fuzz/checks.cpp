@@ -150,7 +150,6 @@ std::string check_ops(const ir::Module& module, const Tensors& inputs, bool fuse
   std::vector<ir::Value> results = function.results();
   for (size_t i = 0; i < results.size(); ++i) values[results[i].def()] = &got[i];
   for (const ir::Op& op : function.body()) {
-    if (op.num_results() != 1 || !values.contains(op.result().def())) continue;
     Tensors operands;
     bool known = true;
     for (ir::Value operand : op.operands()) {
@@ -158,15 +157,19 @@ std::string check_ops(const ir::Module& module, const Tensors& inputs, bool fuse
       if (known) operands.push_back(*values.at(operand.def()));
     }
     if (!known) continue;  // while shrinking
-    Judgement verdict = judge(op, operands, *values.at(op.result().def()));
-    if (records) {
-      OpRecord& record = (*records)[op.info().name];
-      record.worst = std::max(record.worst, verdict.worst);
-      record.worst_ulp = std::max(record.worst_ulp, verdict.worst_ulp);
+    for (int result = 0; result < op.num_results(); ++result) {
+      auto value = values.find(op.result(result).def());
+      if (value == values.end()) continue;
+      Judgement verdict = judge(op, operands, *value->second, result);
+      if (records) {
+        OpRecord& record = (*records)[op.info().name];
+        record.worst = std::max(record.worst, verdict.worst);
+        record.worst_ulp = std::max(record.worst_ulp, verdict.worst_ulp);
+      }
+      if (!verdict.difference.empty())
+        return fmt::format("{} {}, result {}: {}", fuse ? "fused" : "unfused", ir::print(op),
+                           result, verdict.difference);
     }
-    if (!verdict.difference.empty())
-      return fmt::format("{} {}: {}", fuse ? "fused" : "unfused", ir::print(op),
-                         verdict.difference);
   }
   return "";
 }

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 using namespace mezzo::ir;
 using namespace mezzo::test;
@@ -103,6 +104,93 @@ TEST_CASE("uniform and normal numbers have the moments of their distributions") 
     CHECK(std::abs(mean) < 0.01);
     CHECK(square == doctest::Approx(1).epsilon(0.02));
   }
+}
+
+TEST_CASE("bernoulli compares words with floor(p 2^32)") {
+  const Shape shape{1000};
+  InterpreterTensor drawn =
+      eval_op(OpKind::Bernoulli, {rng(3, 1)}, {{"p", 0.3}, {"stream", int64_t{2}}},
+              {Type(DType::Bool, shape)});
+  int64_t count = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    CHECK(drawn.integers[i] == (random_block(3, 1, 2, i / 4)[i % 4] < 1288490188u));
+    count += drawn.integers[i];
+  }
+  CHECK(std::abs(count - 300) < 60);
+  for (double p : {0.0, 0x1p-33, 1.0})
+    CHECK(eval_op(OpKind::Bernoulli, {rng(3, 1)}, {{"p", p}, {"stream", int64_t{2}}},
+                  {Type(DType::Bool, shape)})
+              .integers == std::vector<int64_t>(1000, p == 1));
+}
+
+TEST_CASE(
+    "OT-09: dropout of rate 1 gives 0, of rate 0 the numbers, of rate a half twice what it keeps") {
+  for (DType type : {DType::F64, DType::F32, DType::F16, DType::BF16}) {
+    InterpreterTensor x = make_tensor(Type(type, {2}), {1, 2});
+    auto drop = [&](const InterpreterTensor& of, double rate) {
+      return eval_op(OpKind::Dropout, {of, rng(1, 0)}, {{"rate", rate}, {"stream", int64_t{0}}})
+          .floats;
+    };
+    CHECK(drop(x, 1) == std::vector<double>{0, 0});
+    CHECK(drop(x, 0) == x.floats);
+    InterpreterTensor many = full_tensor(Type(type, {100}), 3);
+    int64_t dropped = 0;
+    for (double y : drop(many, 0.5)) {
+      CHECK((y == 0 || y == 6));
+      dropped += y == 0;
+    }
+    CHECK(std::abs(dropped - 50) < 20);
+    // What is dropped may be anything, what is kept is times 1 / (1 - rate) in f32, rounded once.
+    many = full_tensor(Type(type, {100}), std::numeric_limits<double>::quiet_NaN());
+    int64_t zeros = 0;
+    for (double y : drop(many, 0.5)) zeros += y == 0;
+    CHECK(zeros == dropped);
+    const DType wide = type == DType::F64 ? DType::F64 : DType::F32;
+    for (double y : drop(full_tensor(Type(type, {100}), 0.3), 0.1))
+      CHECK((y == 0 ||
+             y == round_to(type, round_to(wide, round_to(type, 0.3) * round_to(wide, 1 / 0.9)))));
+  }
+}
+
+TEST_CASE("dropout in parts by sample offset is dropout of the whole") {
+  InterpreterTensor x = full_tensor(Type(DType::F32, {6, 3}), 1);
+  const Attrs attrs{{"rate", 0.5}, {"stream", int64_t{4}}};
+  std::vector<double> whole = eval_op(OpKind::Dropout, {x, rng(5, 2)}, attrs).floats, parts;
+  for (int64_t offset : {0, 2, 4}) {
+    InterpreterTensor at(Type(DType::I64, {}));
+    at.integers[0] = offset;
+    InterpreterTensor part = full_tensor(Type(DType::F32, {2, 3}), 1);
+    for (double y : eval_op(OpKind::Dropout, {part, rng(5, 2), at}, attrs).floats)
+      parts.push_back(y);
+  }
+  CHECK(parts == whole);
+}
+
+TEST_CASE("categorical draws classes with the probabilities of softmax") {
+  const int64_t rows = 40000;
+  InterpreterTensor logits(Type(DType::F32, {rows, 4}));
+  const double p[] = {0.5, 0.3, 0.2, 0};
+  for (int64_t i = 0; i < rows * 4; ++i) logits.set_number(i, std::log(p[i % 4]) + 7);
+  const Attrs attrs{{"axis", int64_t{1}}, {"stream", int64_t{1}}};
+  std::vector<double> counts(4);
+  InterpreterTensor drawn = eval_op(OpKind::Categorical, {logits, rng(11, 0)}, attrs);
+  CHECK(drawn.type == Type(DType::I32, {rows}));
+  for (int64_t k : drawn.integers)
+    counts[static_cast<size_t>(k)] += 1.0 / static_cast<double>(rows);
+  for (size_t k = 0; k < 4; ++k) CHECK(std::abs(counts[k] - p[k]) < 0.01);
+  CHECK(counts[3] == 0);
+  // Rows of another place draw other numbers; the same place the same.
+  CHECK(eval_op(OpKind::Categorical, {logits, rng(11, 0)}, attrs).integers == drawn.integers);
+  CHECK(eval_op(OpKind::Categorical, {logits, rng(11, 1)}, attrs).integers != drawn.integers);
+}
+
+TEST_CASE("categorical: the first of nothing, the first NaN, infinity before all") {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  InterpreterTensor logits = make_tensor(Type(DType::F64, {3, 3}),
+                                         {-kInf, -kInf, -kInf, 1, std::nan(""), kInf, 0, 50, kInf});
+  CHECK(eval_op(OpKind::Categorical, {logits, rng(1, 1)},
+                {{"axis", int64_t{1}}, {"stream", int64_t{0}}})
+            .integers == std::vector<int64_t>{0, 1, 2});
 }
 
 TEST_CASE("rng_advance adds one to the step and keeps the seed") {

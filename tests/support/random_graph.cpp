@@ -6,8 +6,9 @@
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/shape_rules.h>
 #include <support/random_array.h>
-#include <support/random_graph_indexing.h>
 #include <support/random_graph_axis.h>
+#include <support/random_graph_indexing.h>
+#include <support/random_graph_losses.h>
 
 #include <algorithm>
 #include <limits>
@@ -80,6 +81,7 @@ class Generator {
   void make_product();
   void make_composite();
   void make_random();
+  void make_one_of(std::vector<Value> (*make)(const GraphTools&));
   Value keep(Value value) {
     made_.push_back(value);
     return value;
@@ -398,6 +400,12 @@ void Generator::make_random() {
   keep(builder_.create(kind, operands, {{"stream", below(1000)}}, declared)->result());
 }
 
+void Generator::make_one_of(std::vector<Value> (*make)(const GraphTools&)) {
+  const GraphTools tools{builder_, rng_, [this](int64_t n) { return below(n); },
+                         [this](const auto& fits) { return any_value(fits); }};
+  for (Value value : make(tools)) keep(value);
+}
+
 void Generator::make_op() {
   int64_t dice = below(100);
   if (dice < 9) return make_view();
@@ -415,9 +423,12 @@ void Generator::make_op() {
   if (options_.ops == GraphOps::All) {
     if (dice < 27) return make_reduction();
     if (dice < 32) return make_product();
-    if (dice < 37) return make_composite();
-    if (dice < 40) return make_random();
-    if (dice < 45) return make_along_axis();
+    if (dice < 36) return make_composite();
+    if (dice < 39) return make_one_of(random_loss);
+    if (dice < 40) return make_one_of(random_attention);
+    if (dice < 42) return make_one_of(random_draw);
+    if (dice < 45) return make_random();
+    if (dice < 50) return make_along_axis();
   }
   make_elementwise(*pick(rows_));
 }
