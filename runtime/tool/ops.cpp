@@ -118,10 +118,23 @@ const char* types_text(ir::TypeSet set) {
 /// How far an f32 result may be from the exact value: `exact` is rounded once or not at all.
 std::string bound_text(const ir::OpInfo& info) {
   if (info.f32_ulps > 0) return fmt::format("{} ulp", info.f32_ulps);
-  if (info.kind == ir::OpKind::Matmul) return "blocked sum";
-  if (info.has(ir::Trait::Reduction) && !info.has(ir::Trait::Exact)) return "blocked sum";
+  switch (info.kind) {
+    case ir::OpKind::Sum:
+    case ir::OpKind::Mean:
+    case ir::OpKind::Cumsum:
+    case ir::OpKind::Matmul:
+    case ir::OpKind::Conv:
+    case ir::OpKind::ConvGradInput:
+    case ir::OpKind::ConvGradWeight:
+    case ir::OpKind::ScatterAdd:
+    case ir::OpKind::AddAlongAxis:
+      return "blocked sum";
+    default:
+      break;
+  }
   if (info.has(ir::Trait::Exact) || !ir::contains(info.takes, ir::DType::F32)) return "exact";
-  return info.op_class == ir::OpClass::Elementwise ? "exact" : "of its parts";
+  const bool rounds = info.has(ir::Trait::Flagged) || info.has(ir::Trait::Random);
+  return info.op_class == ir::OpClass::Elementwise || !rounds ? "exact" : "of its parts";
 }
 
 const char* gradient_text(const Row& row) {
