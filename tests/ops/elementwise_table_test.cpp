@@ -89,10 +89,13 @@ Wide remainder(Wide x, Wide y) {
   return rest == 0 ? std::copysign(0, y) : other_signs(rest, y) ? rest + y : rest;
 }
 
-/// In 113 bits, where the products are exact.
+/// In 113 bits, by the form in which none of them is lost.
 Wide lerp(Wide x, Wide y, Wide weight) {
   __extension__ typedef __float128 Quad;
-  return static_cast<Wide>(Quad(x) + Quad(weight) * (Quad(y) - Quad(x)));
+  const bool finite = std::isfinite(x) && std::isfinite(y) && std::isfinite(weight);
+  if (!finite || (x == 0 && y == 0)) return x + weight * (y - x);
+  if (std::fabs(weight) > 2) return static_cast<Wide>(Quad(x) + Quad(weight) * (Quad(y) - Quad(x)));
+  return static_cast<Wide>((1 - Quad(weight)) * Quad(x) + Quad(weight) * Quad(y));
 }
 
 Wide mish(Wide x) {
