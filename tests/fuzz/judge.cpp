@@ -194,6 +194,10 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
       for (size_t i = 0; i < count; ++i)
         out[i] = rounding(i) + unit * roundings * sums.floats[i] +
                  std::ldexp(terms, smallest_exponent(wide ? DType::F64 : DType::F32));
+      // A mean whose sum leaves the accumulator's range may be anything.
+      for (size_t i = 0; i < count && op.kind() == OpKind::Mean; ++i)
+        if (sums.floats[i] * terms >= (wide ? 0x1p1020 : 0x1p125))
+          out[i] = std::numeric_limits<double>::infinity();
       return out;
     }
     case OpKind::Softmax:
