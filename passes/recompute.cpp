@@ -169,7 +169,7 @@ class CheckpointRegion {
 bool recompute_regions(Function& function, const Order& order) {
   std::map<int64_t, CheckpointRegion> regions;
   for (Op& op : function.body())
-    if (op.attrs().has("checkpoint") && op.role() == "forward")
+    if (op.attrs().has("checkpoint") && op.role() == "forward" && order.contains(&op))
       regions[op.attrs().get_int("checkpoint")].add(op);
   bool changed = false;
   for (auto& [number, region] : regions) changed |= region.recompute(order);
@@ -182,10 +182,12 @@ bool recompute(Module& module, PassContext&) {
   bool changed = false;
   for (const auto& function : module.functions()) {
     Order order = order_of(*function);
-    for (Op& op : function->body()) changed |= read_relu_output(op, order);
+    for (Op& op : function->body()) {
+      if (!order.contains(&op)) continue;
+      changed |= read_relu_output(op, order);
+      changed |= clone_for_backward(op, order);
+    }
     changed |= recompute_regions(*function, order);
-    for (Op& op : function->body())
-      if (order.contains(&op)) changed |= clone_for_backward(op, order);
   }
   return changed;
 }
