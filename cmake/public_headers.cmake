@@ -16,6 +16,9 @@ set(MEZZO_PUBLIC_HEADERS
   dsl/metrics.h
   dsl/mezzo.h
   dsl/nn.h
+  dsl/nn_norms.h
+  dsl/nn_windows.h
+  dsl/norms.h
   dsl/operand.h
   dsl/ops.h
   dsl/optim.h
@@ -23,6 +26,7 @@ set(MEZZO_PUBLIC_HEADERS
   dsl/schedules.h
   dsl/tensor.h
   dsl/trainer.h
+  dsl/windows.h
   ir/attr.h
   ir/builder.h
   ir/debug_options.h

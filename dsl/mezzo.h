@@ -9,9 +9,13 @@
 #include <mezzo/dsl/losses.h>
 #include <mezzo/dsl/metrics.h>
 #include <mezzo/dsl/nn.h>
+#include <mezzo/dsl/nn_norms.h>
+#include <mezzo/dsl/nn_windows.h>
+#include <mezzo/dsl/norms.h>
 #include <mezzo/dsl/ops.h>
 #include <mezzo/dsl/optim.h>
 #include <mezzo/dsl/precision.h>
 #include <mezzo/dsl/schedules.h>
 #include <mezzo/dsl/trainer.h>
+#include <mezzo/dsl/windows.h>
 #include <mezzo/ir/error.h>

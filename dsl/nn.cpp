@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/nn.h>
 
+#include <mezzo/dsl/layer_scope.h>
 #include <mezzo/dsl/located.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
@@ -80,24 +81,6 @@ std::vector<passes::Finding> find_twins(const std::vector<ProgramParameter>& par
   return findings;
 }
 
-namespace {
-
-/// While it lives, ops and parameters belong to the layer.
-class LayerScope {
- public:
-  LayerScope(Trace& trace, const std::shared_ptr<LayerState>& layer, ir::Location location)
-      : trace_(trace) {
-    trace_.enter_layer(layer, location);
-  }
-  ~LayerScope() { trace_.leave_layer(); }
-  LayerScope(const LayerScope&) = delete;
-  LayerScope& operator=(const LayerScope&) = delete;
-
- private:
-  Trace& trace_;
-};
-
-}  // namespace
 }  // namespace detail
 
 namespace nn {
@@ -125,6 +108,13 @@ Parameter::Parameter(Dims shape, Initializer initializer, std::string name, ir::
   check("fan", initializer.fan, Initializer::Fan::Average);
   state_->local_name = std::move(name);
   state_->initializer = initializer;
+}
+
+Parameter Parameter::state(Dims shape, Initializer initializer, std::string name,
+                           ir::Location location) {
+  Parameter parameter(std::move(shape), initializer, std::move(name), location);
+  parameter.state_->is_state = true;
+  return parameter;
 }
 
 const std::string& Parameter::name(ir::Location location) const {
