@@ -22,7 +22,10 @@ set(MEZZO_PUBLIC_HEADERS
   dsl/movement.h
   dsl/nn.h
   dsl/nn_attention.h
+  dsl/nn_norms.h
   dsl/nn_recurrent.h
+  dsl/nn_windows.h
+  dsl/norms.h
   dsl/operand.h
   dsl/operands.h
   dsl/ops.h
@@ -34,6 +37,7 @@ set(MEZZO_PUBLIC_HEADERS
   dsl/schedules.h
   dsl/tensor.h
   dsl/trainer.h
+  dsl/windows.h
   ir/attr.h
   ir/builder.h
   ir/debug_options.h

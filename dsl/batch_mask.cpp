@@ -71,6 +71,7 @@ class Axes {
   void attention(const Op& op);
   void reshape(const Op& op);
   void movement(const Op& op);
+  bool alone(const Op& op, bool apart);
 
   int64_t batch_;
   std::unordered_map<const ir::ValueDef*, int> axes_;
@@ -156,6 +157,16 @@ void Axes::movement(const Op& op) {
   set(to, axis);  // throws where the length has changed
 }
 
+/// An op on each sample alone when they lie `apart`, along the same axis of its first operand and
+/// its result; no other operand may have samples.
+bool Axes::alone(const Op& op, bool apart) {
+  const int axis = of(op.operand(0));
+  for (int i = 1; i < op.num_operands(); ++i) apart &= of(op.operand(i)) < 0;
+  if (axis < 0 || !apart) throw Mixed();
+  set(op.result(), axis);
+  return false;
+}
+
 bool Axes::follow(const Op& op) {
   bool reads = std::ranges::any_of(op.operands(), [&](Value value) { return of(value) >= 0; });
   if (!reads || op.kind() == OpKind::Return) return false;
@@ -217,6 +228,18 @@ bool Axes::follow(const Op& op) {
       for (int i = 0; i < op.num_results(); ++i)
         set(op.result(i), of(op.operand(static_cast<int>(op.int_attr("inputs")) + i)));
       return false;
+    case OpKind::Conv:
+    case OpKind::MaxPool:
+    case OpKind::AvgPool:
+    case OpKind::UpsampleNearest:
+    case OpKind::UpsampleLinear:
+    case OpKind::GroupNorm:
+      return alone(op, of(op.operand(0)) == 0);
+    case OpKind::LayerNorm:
+    case OpKind::RmsNorm:
+      return alone(op, of(op.operand(0)) < op.int_attr("axis"));
+    case OpKind::BatchNormInference:
+      return alone(op, of(op.operand(0)) < op.operand(0).type().rank() - 1);
     case OpKind::CrossEntropy:
     case OpKind::Nll:
       // Classes lie along the last axis; an ignored label counts for nothing.

@@ -15,7 +15,10 @@
 #include <mezzo/dsl/movement.h>
 #include <mezzo/dsl/nn.h>
 #include <mezzo/dsl/nn_attention.h>
+#include <mezzo/dsl/nn_norms.h>
 #include <mezzo/dsl/nn_recurrent.h>
+#include <mezzo/dsl/nn_windows.h>
+#include <mezzo/dsl/norms.h>
 #include <mezzo/dsl/ops.h>
 #include <mezzo/dsl/optim.h>
 #include <mezzo/dsl/precision.h>
@@ -23,4 +26,5 @@
 #include <mezzo/dsl/reductions.h>
 #include <mezzo/dsl/schedules.h>
 #include <mezzo/dsl/trainer.h>
+#include <mezzo/dsl/windows.h>
 #include <mezzo/ir/error.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/nn.h>
 
+#include <mezzo/dsl/layer_scope.h>
 #include <mezzo/dsl/located.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
@@ -107,6 +108,13 @@ Parameter::Parameter(Dims shape, Initializer initializer, std::string name, ir::
   check("fan", initializer.fan, Initializer::Fan::Average);
   state_->local_name = std::move(name);
   state_->initializer = initializer;
+}
+
+Parameter Parameter::state(Dims shape, Initializer initializer, std::string name,
+                           ir::Location location) {
+  Parameter parameter(std::move(shape), initializer, std::move(name), location);
+  parameter.state_->is_state = true;
+  return parameter;
 }
 
 const std::string& Parameter::name(ir::Location location) const {

@@ -40,6 +40,10 @@ class Parameter {
   const Shape& shape(ir::Location location = ir::Location::here()) const;
   /// The numbers; throws UserError before the first program that uses it has run.
   const Array& value(ir::Location location = ir::Location::here()) const;
+  /// The same, not trained: `{state}` of every program that uses it, f32 under every policy. What
+  /// a layer sets in a training step is kept when that step is taken.
+  static Parameter state(Dims shape, Initializer initializer, std::string name,
+                         ir::Location location = ir::Location::here());
   /// Replaces the numbers, rounded to the parameter's element type once it has one. A Trainer's
   /// policy fixes that type: a later one may widen it, never narrow it; a program that only reads
   /// parameters gets a rounded copy.

@@ -21,6 +21,8 @@ struct ParameterState {
   std::string name;        // `hidden1.weight`, as in the first trace
   Shape shape;
   Initializer initializer;
+  /// Not trained but updated by steps, and f32 whatever the policy stores: running statistics.
+  bool is_state = false;
   /// Empty until the first program that uses it binds it.
   std::optional<Array> value;
   /// Seed and stream of `value` when the initializer drew it.

@@ -141,12 +141,36 @@ Tensor Trace::parameter(const std::shared_ptr<ParameterState>& state) {
       name = path + "_" + std::to_string(i);
     if (state->name.empty()) state->name = name;
     Frame& root = frames_.front();
-    ir::Value value = root.function->add_parameter(ir::Type(storage_, state->shape),
-                                                   fresh_name(root, name), {{"param", true}});
+    const char* role = state->is_state ? "state" : "param";
+    ir::Value value =
+        root.function->add_parameter(ir::Type(state->is_state ? f32 : storage_, state->shape),
+                                     fresh_name(root, name), {{role, true}});
     parameters_.push_back(state);
     found = parameter_values_.emplace(state.get(), value).first;
   }
   return tensor(found->second);
+}
+
+Tensor Trace::state(const std::shared_ptr<ParameterState>& state) {
+  for (const StateUpdate& update : state_updates_)
+    if (update.state == state) return tensor(update.next);
+  return parameter(state);
+}
+
+void Trace::set_state(const std::shared_ptr<ParameterState>& state, const Tensor& next,
+                      std::string_view what, ir::Location location) {
+  if (frames_.size() != 1)
+    throw UserError(location, std::string(what) + ": statistics cannot be updated inside of `grad`",
+                    "call the layer outside of the function that is differentiated, or set "
+                    "`update` to false");
+  ir::Value now = value(next, what, location);
+  for (StateUpdate& update : state_updates_)
+    if (update.state == state) {
+      update.next = now;
+      return;
+    }
+  parameter(state);  // also where nothing has read it
+  state_updates_.push_back({state, now});
 }
 
 std::vector<ProgramParameter> Trace::parameters() const {

@@ -58,6 +58,18 @@ class Trace {
   /// The value of a model's parameter, which becomes a parameter of the outermost function at its
   /// first use.
   Tensor parameter(const std::shared_ptr<ParameterState>& state);
+  /// What a state of the model holds now: what this program has set it to, or its parameter.
+  Tensor state(const std::shared_ptr<ParameterState>& state);
+  /// Sets it when the step is taken. Throws UserError "WHAT: ..." inside of a function whose
+  /// gradient is taken, whose values do not leave it.
+  void set_state(const std::shared_ptr<ParameterState>& state, const Tensor& next,
+                 std::string_view what, ir::Location location);
+  /// States that were set, in order, each with its last value.
+  struct StateUpdate {
+    std::shared_ptr<ParameterState> state;
+    ir::Value next;
+  };
+  const std::vector<StateUpdate>& state_updates() const { return state_updates_; }
   /// `%rng`, state of the outermost function.
   ir::Value rng(ir::Location location);
   int64_t next_stream() { return streams_++; }
@@ -90,7 +102,8 @@ class Trace {
   /// user.
   ir::Location place;
 
-  /// Layers do what they do while a model is trained: dropout drops.
+  /// Layers do what they do while a model is trained: dropout drops, batch normalisation reads its
+  /// batch and updates running statistics.
   bool training = false;
 
   /// Calls of layers, in order, for the summary.
@@ -131,6 +144,7 @@ class Trace {
   std::unordered_map<const LayerState*, std::string> layers_;
   std::unordered_map<const ParameterState*, ir::Value> parameter_values_;
   std::vector<std::shared_ptr<ParameterState>> parameters_;
+  std::vector<StateUpdate> state_updates_;
   std::vector<std::shared_ptr<LayerState>> kept_layers_;
   std::set<std::string> layer_names_, parameter_names_;
   ir::Value rng_;

@@ -10,6 +10,7 @@
 #include <mezzo/dsl/ops.h>
 #include <mezzo/ir/error.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 
@@ -20,14 +21,19 @@ namespace {
 using ir::OpKind;
 using ir::Value;
 
-/// Twice the multiply-adds of the matrix products by scope; "" for those outside of layers.
+/// Twice the multiply-adds of matrix products and convolutions by scope; "" for those outside of
+/// layers.
 std::map<std::string, double> flops_by_scope(const ir::Module& module) {
   std::map<std::string, double> flops;
   for (const auto& function : module.functions())  // a gradient in the loss has its own
     for (const ir::Op& op : function->body()) {
-      if (op.kind() != OpKind::Matmul) continue;
+      if (op.kind() != OpKind::Matmul && op.kind() != OpKind::Conv) continue;
       const Shape& a = op.operand(0).shape();
-      int64_t inner = a[a.rank() - (op.bool_attr("transpose_a") ? 2 : 1)];
+      int64_t inner = 0;  // products of an element
+      if (op.kind() == OpKind::Conv)
+        inner = op.operand(1).type().elements() / std::max<int64_t>(1, op.operand(1).shape()[0]);
+      else
+        inner = a[a.rank() - (op.bool_attr("transpose_a") ? 2 : 1)];
       flops[op.attrs().get_string("scope")] +=
           2.0 * static_cast<double>(op.result().type().elements() * inner);
     }
@@ -36,8 +42,9 @@ std::map<std::string, double> flops_by_scope(const ir::Module& module) {
 
 /// Traces `@loss` and leaves the trace open for `@step`.
 ir::Function* trace_loss_into(Trace& trace, const TrainingDescription& description,
-                              const ir::Type& inputs, const ir::Type& targets,
+                              const ir::Type& inputs, const ir::Type& targets, bool training,
                               TrainingModule& traced) {
+  trace.training = training;
   ir::Function* function = trace.begin_function("loss");
   Tensor x = trace.input(inputs, "x"), y = trace.input(targets, "y");
   Tensor output = description.model(x);
@@ -50,6 +57,7 @@ ir::Function* trace_loss_into(Trace& trace, const TrainingDescription& descripti
   traced.labels = find_label_ranges(*function);
   traced.counts = trace_accuracy(trace, output, y, results, description.location);
   traced.own_results = static_cast<int>(results.size());
+  for (const Trace::StateUpdate& update : trace.state_updates()) results.push_back(update.next);
   trace.end_function(results);
 
   traced.parameters = trace.parameters();
@@ -57,6 +65,13 @@ ir::Function* trace_loss_into(Trace& trace, const TrainingDescription& descripti
   traced.layers = trace.layer_calls;
   traced.layer_flops = flops_by_scope(trace.module());
   return function;
+}
+
+/// The model's own state, or that of random numbers.
+bool is_model_state(const TrainingModule& traced, std::string_view name) {
+  return std::ranges::any_of(traced.parameters, [&](const ProgramParameter& parameter) {
+    return parameter.state->is_state && parameter.name == name;
+  });
 }
 
 /// `@step` while it is being traced.
@@ -72,7 +87,7 @@ class StepTracer {
       Value parameter = loss.parameter(i);
       operands.push_back(
           value(trace_.input(parameter.type(), parameter.name(), loss.parameter_attrs(i))));
-      if (loss.is_state(i))
+      if (loss.is_state(i) && !is_model_state(traced_, parameter.name()))
         traced_.states.emplace_back(std::string(parameter.name()), parameter.type());
     }
     std::map<Value, std::vector<Value>, ByIndex> moments;
@@ -169,7 +184,8 @@ class StepTracer {
       results_.push_back(gradient->result(i));
       attrs_.emplace_back();
     }
-    const int first_slope = traced_.own_results;
+    const int first_slope = traced_.own_results + static_cast<int>(trace_.state_updates().size());
+    commit_states(loss, operands, *gradient);
     if (scheduled_) {
       traced_.rate_result = traced_.own_results++;
       results_.push_back(scheduled_);
@@ -183,10 +199,24 @@ class StepTracer {
     }
     if (step_) update(next_step_, step_);
     for (int i = 0; i < loss.num_parameters(); ++i)
-      if (loss.is_state(i)) {
+      if (loss.is_state(i) && !is_model_state(traced_, loss.parameter(i).name())) {
         Value rng = operands[static_cast<size_t>(i)];
         update(trace_.make(OpKind::RngAdvance, {rng}, {}, description_.location), rng);
       }
+  }
+
+  /// What the loss sets the model's state to stands behind its own results.
+  void commit_states(const ir::Function& loss, const std::vector<Value>& operands,
+                     const ir::Op& gradient) {
+    int next = traced_.own_results;
+    for (const Trace::StateUpdate& each : trace_.state_updates()) {
+      const auto known =
+          std::ranges::find(traced_.parameters, each.state, &ProgramParameter::state);
+      for (int i = 0; i < loss.num_parameters(); ++i)
+        if (loss.parameter(i).name() == known->name)
+          update(gradient.result(next), operands[static_cast<size_t>(i)]);
+      ++next;
+    }
   }
 
   void apply(Value weight, Value slope, const std::vector<Value>& moments) {
@@ -226,7 +256,7 @@ std::unique_ptr<ir::Module> trace_other_batch(const TrainingDescription& descrip
   Trace trace("evaluation", description.options.policy.storage());
   try {
     TrainingModule traced;
-    trace_loss_into(trace, description, with_count(inputs), with_count(targets), traced);
+    trace_loss_into(trace, description, with_count(inputs), with_count(targets), false, traced);
     return trace.take_module();
   } catch (const UserError&) {
     return nullptr;
@@ -239,8 +269,7 @@ TrainingModule trace_training(const TrainingDescription& description, const ir::
                               const ir::Type& targets) {
   TrainingModule traced;
   Trace trace("training", description.options.policy.storage());
-  trace.training = true;
-  ir::Function* loss = trace_loss_into(trace, description, inputs, targets, traced);
+  ir::Function* loss = trace_loss_into(trace, description, inputs, targets, true, traced);
   StepTracer(trace, description, traced).run(*loss);
   traced.findings = std::move(trace.findings);
   traced.module = trace.take_module();
@@ -252,9 +281,9 @@ TrainingModule trace_loss(const TrainingDescription& description, const ir::Type
   TrainingModule traced;
   std::unique_ptr<ir::Module> other_batch = trace_other_batch(description, inputs, targets);
   Trace trace("evaluation", description.options.policy.storage());
-  ir::Function* loss = trace_loss_into(trace, description, inputs, targets, traced);
+  ir::Function* loss = trace_loss_into(trace, description, inputs, targets, false, traced);
   for (int i = 0; i < loss->num_parameters(); ++i)
-    if (loss->is_state(i))
+    if (loss->is_state(i) && !is_model_state(traced, loss->parameter(i).name()))
       traced.states.emplace_back(std::string(loss->parameter(i).name()), loss->parameter(i).type());
   traced.count_name = mask_batch(*loss, other_batch.get()).value_or("");
   traced.traced_parameters = loss->num_parameters();

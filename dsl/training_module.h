@@ -16,7 +16,7 @@ namespace mezzo::detail {
 struct TrainingModule {
   std::unique_ptr<ir::Module> module;
   std::vector<ProgramParameter> parameters;
-  /// State of the step besides parameters, in the order of its function's parameters.
+  /// State of the step besides what the model holds, in the order of its function's parameters.
   std::vector<std::pair<std::string, ir::Type>> states;
   /// Which of them are the constant learning rate and the random state; empty for none.
   std::string rate_name, rng_name;

@@ -273,11 +273,13 @@ class Depthwise {
     return parts_.builder.reshape(parts_.narrow(value, dtype_),
                                   shape_of(listed(1, {{g_.batch}, dims, {channels}})));
   }
-  /// [taps, channels, results of a channel], stored so that a row is contiguous.
+  /// [taps, channels, results of a channel], by a read that no kernel with a product of a row takes
+  /// in: it is stored, so that a row is contiguous.
   Value weight_rows(Value weight) {
     weight = parts_.builder.reshape(weight, Shape{g_.out, g_.taps()});
-    return parts_.builder.reshape(parts_.builder.transpose(weight, {1, 0}),
-                                  Shape{g_.taps(), g_.in, g_.out_each()});
+    const RemapAxis axes[] = {
+        {.axis = 1, .minor = 2, .multiple = g_.out_each(), .minor_multiple = 1}, {.axis = 0}};
+    return make_remap(parts_.builder, weight, Shape{g_.taps(), g_.in, g_.out_each()}, axes);
   }
   Value weight_row(Value weight, int64_t tap) {
     Value row = parts_.builder.make(OpKind::Slice, {weight},
