@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/nn_attention.h>
 
+#include <mezzo/dsl/layer_scope.h>
 #include <mezzo/dsl/random.h>
-#include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ MultiHeadAttention::MultiHeadAttention(int64_t features, int64_t heads,
       heads_(heads),
       kv_heads_(options.kv_heads == 0 ? heads : options.kv_heads),
       dropout_(checked_rate(options.dropout, "attention", location)),
-      state_(std::make_shared<detail::LayerState>()),
+      state_(detail::make_layer_state("attention", options.name)),
       query_(features, checked_heads(features, heads, kv_heads_, location) * heads,
              {.name = "query", .bias = options.bias, .initializer = options.initializer}, location),
       key_(features, features / heads * kv_heads_,
@@ -55,11 +55,7 @@ MultiHeadAttention::MultiHeadAttention(int64_t features, int64_t heads,
       value_(features, features / heads * kv_heads_,
              {.name = "value", .bias = options.bias, .initializer = options.initializer}, location),
       out_(features, features,
-           {.name = "out", .bias = options.bias, .initializer = options.initializer}, location) {
-  state_->kind = "attention";
-  state_->name = options.name;
-  state_->given = !options.name.empty();
-}
+           {.name = "out", .bias = options.bias, .initializer = options.initializer}, location) {}
 
 Tensor MultiHeadAttention::operator()(Operand x, MultiHeadMask mask) const {
   return (*this)(x, x, x, mask);

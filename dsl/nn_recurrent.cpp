@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/nn_recurrent.h>
 
+#include <mezzo/dsl/layer_scope.h>
 #include <mezzo/dsl/movement.h>
-#include <mezzo/dsl/nn_state.h>
-#include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
 
 #include <fmt/format.h>
@@ -33,7 +32,7 @@ Recurrent::Recurrent(Kind kind, int64_t in, int64_t units, const RecurrentLayerO
       units_(units),
       options_(options),
       activation_(activation),
-      state_(std::make_shared<detail::LayerState>()) {
+      state_(detail::make_layer_state(kNames[static_cast<size_t>(kind)], options.name)) {
   const char* name = kNames[static_cast<size_t>(kind)];
   if (in < 0 || units < 0)
     throw UserError(location,
@@ -42,9 +41,6 @@ Recurrent::Recurrent(Kind kind, int64_t in, int64_t units, const RecurrentLayerO
   if (options.layers < 1)
     throw UserError(location, fmt::format("{}: {} layers are none", name, options.layers),
                     "a recurrent network has one layer at least");
-  state_->kind = name;
-  state_->name = options.name;
-  state_->given = !options.name.empty();
   const int64_t columns = kGates[static_cast<size_t>(kind)] * units;
   const Initializer uniform =
       initializers::uniform(units > 0 ? 1 / std::sqrt(static_cast<double>(units)) : 0);

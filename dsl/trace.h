@@ -196,21 +196,6 @@ class PlaceScope {
   ir::Location before_;
 };
 
-/// While it lives, ops and parameters belong to the layer.
-class LayerScope {
- public:
-  LayerScope(Trace& trace, const std::shared_ptr<LayerState>& layer, ir::Location location)
-      : trace_(trace) {
-    trace_.enter_layer(layer, location);
-  }
-  ~LayerScope() { trace_.leave_layer(); }
-  LayerScope(const LayerScope&) = delete;
-  LayerScope& operator=(const LayerScope&) = delete;
-
- private:
-  Trace& trace_;
-};
-
 /// The attribute of a number in `dtype`. Throws UserError "`WHAT`: the literal ..." where an
 /// integer type cannot hold it.
 ir::Attr literal_attr(std::string_view what, DType dtype, const Literal& literal,
