@@ -123,7 +123,7 @@ std::vector<Type> infer_attention(const InferContext& context) {
 
 std::vector<Type> infer_attention_grad(const InferContext& context) {
   check_heads(context);
-  const Type &q = context.operands[0], &k = context.operands[1], &v = context.operands[2];
+  const Type &q = context.operands[0], &v = context.operands[2];
   const DType wide = default_acc(q.dtype);
   const Type y = q.with(q.shape.with(3, v.shape[3])), sums(wide, q.shape.without(3));
   expect_type(context, 3, y);
