@@ -318,11 +318,19 @@ class Caster {
 
 /// A custom gradient has been taken, or is not asked for: what its op gives is what it was given.
 void drop_custom_gradients(Function& function) {
-  for (Op& op : function.body()) {
-    if (op.kind() != OpKind::CustomGradient) continue;
-    for (int i = 0; i < op.num_results(); ++i)
-      op.result(i).replace_all_uses_with(op.operand(static_cast<int>(op.int_attr("inputs")) + i));
-    op.erase();
+  std::vector<Op*> dropped;
+  for (Op& op : function.body())
+    if (op.kind() == OpKind::CustomGradient) dropped.push_back(&op);
+  if (dropped.empty()) return;
+  References references(function);
+  for (Op* op : dropped) {
+    for (int i = 0; i < op->num_results(); ++i) {
+      const Value given = op->operand(static_cast<int>(op->int_attr("inputs")) + i);
+      references.replace(op->result(i), given);  // cotangents name it
+      op->result(i).replace_all_uses_with(given);
+    }
+    references.drop(*op);
+    op->erase();
   }
 }
 

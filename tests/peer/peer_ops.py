@@ -56,9 +56,9 @@ def loss_text(case):
     names = [f"%y{i}" for i in range(len(case.result_types()))]
     axes = ", ".join(str(i) for i in range(weights.ndim))
     return (f"  func @loss({params}) -> tensor<f32> {{\n    {', '.join(names)} = {case.text()}\n"
-            f"    %m = mul %y0, %cotangent : ({kind}, {kind}) -> {kind}\n"
-            f"    %l = sum %m {{axes = [{axes}]}} : {kind} -> tensor<f32>\n"
-            f"    return %l : tensor<f32>\n  }}\n")
+            f"    %weighted = mul %y0, %cotangent : ({kind}, {kind}) -> {kind}\n"
+            f"    %loss = sum %weighted {{axes = [{axes}]}} : {kind} -> tensor<f32>\n"
+            f"    return %loss : tensor<f32>\n  }}\n")
 
 
 class Mezzo:
