@@ -44,8 +44,8 @@ struct KernelSpace {
 };
 
 /// Elementwise and movement: the shape of the results; rows, columns and rows_columns: of the
-/// reduced values; matmul, scatter: of the product, of what is added to; scan and sort: of what runs
-/// along the axis. An optimizer kernel has no single space.
+/// reduced values; matmul, scatter: of the product, of what is added to; scan and sort: of what
+/// runs along the axis. An optimizer kernel has no single space.
 KernelSpace kernel_space(const Op& kernel);
 
 /// All ops of a kernel but its yield.
