@@ -67,9 +67,7 @@ class ClassLoss {
   Value zero() { return parts.scalar(x, 0); }
   Value row_sum(Value value) { return parts.builder.sum(value, {axis}, true); }
   /// A share times the weight of its class.
-  Value weighted(Value share) {
-    return weight ? parts.make(OpKind::Mul0, {share, weight}) : share;
-  }
+  Value weighted(Value share) { return weight ? parts.make(OpKind::Mul0, {share, weight}) : share; }
   /// The share of each class under label smoothing: 1 - e at the label, e / classes everywhere,
   /// times its weight.
   Value shares(const Labels& labels) {
