@@ -132,6 +132,14 @@ std::vector<CudaCase> movement_cases() {
     add("slice rows " + type,
         one_op(OpKind::Slice, {of({9, 32})},
                {{"starts", ints({2, 16})}, {"ends", ints({8, 32})}, {"steps", ints({1, 1})}}));
+    add("remap " + type, one_op(OpKind::Remap, {of({2, 9, 4})},
+                                {{"shape", ints({2, 4, 3, 4})},
+                                 {"axes", ints({0, 1, 3})},
+                                 {"multiples", ints({1, 2, 1})},
+                                 {"offsets", ints({0, -1, 0})},
+                                 {"divisors", ints({1, 1, 1})},
+                                 {"minor_axes", ints({-1, 2, -1})},
+                                 {"minor_multiples", ints({0, 2, 0})}}));
     add("transpose " + type,
         one_op(OpKind::Transpose, {of({4, 6, 5})}, {{"perm", ints({2, 0, 1})}}));
     add("transpose outer " + type,
@@ -188,6 +196,8 @@ std::vector<CudaCase> movement_cases() {
           return std::vector<Value>{keep, b.make(OpKind::Where, {keep, x[1], zero})};
         }));
   }
+  add("bernoulli", one_op(OpKind::Bernoulli, {Type(DType::I64, {2})},
+                          {{"p", 0.25}, {"stream", int64_t{3}}}, {Type(DType::Bool, {33, 5})}));
   add("rng_advance", one_op(OpKind::RngAdvance, {Type(DType::I64, {2})}, {}));
   return cases;
 }
@@ -326,6 +336,7 @@ const std::vector<std::pair<OpKind, const char*>>& rows_elsewhere() {
   static const std::vector<std::pair<OpKind, const char*>> rows = {
       {OpKind::Matmul, "family matmul"},
       {OpKind::Gradient, "differentiated before fusion"},
+      {OpKind::CustomGradient, "dropped before fusion"},
       {OpKind::AllFinite, "a step kernel, which is no kernel op"},
       {OpKind::Verdict, "a step kernel, which is no kernel op"},
       {OpKind::Kernel, "the kernel itself"},
