@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/indexing.h>
 
+#include <mezzo/dsl/axes.h>
 #include <mezzo/dsl/movement.h>
 #include <mezzo/dsl/ops.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
-
-#include <algorithm>
 
 namespace mezzo {
 
@@ -15,11 +14,6 @@ using ir::OpKind;
 using ir::Value;
 
 namespace {
-
-/// Axes counted from the start; what is out of range is left for the shape rule to report.
-int64_t from_start(int64_t axis, int rank) {
-  return axis < 0 && axis >= -rank ? axis + rank : axis;
-}
 
 Trace& require(OpKind kind, const Operand& x) {
   return Trace::require(ir::to_string(kind), x.location());
@@ -36,7 +30,7 @@ Tensor read(OpKind kind, const Operand& x, const Operand& indices, int64_t axis)
   Trace& trace = require(kind, x);
   const Value from = detail::single(trace, kind, x);
   return trace.tensor(trace.make(kind, {from, index_value(trace, kind, indices)},
-                                 {{"axis", from_start(axis, x.rank())}}, x.location()));
+                                 {{"axis", detail::from_start(axis, x.rank())}}, x.location()));
 }
 
 Tensor add_at(OpKind kind, const Operand& x, const Operand& indices, const Operand& updates,
@@ -44,7 +38,7 @@ Tensor add_at(OpKind kind, const Operand& x, const Operand& indices, const Opera
   Trace& trace = require(kind, x);
   const std::vector<Value> values = detail::promote(trace, kind, std::vector{x, updates});
   return trace.tensor(trace.make(kind, {values[0], index_value(trace, kind, indices), values[1]},
-                                 {{"axis", from_start(axis, x.rank())}}, x.location()));
+                                 {{"axis", detail::from_start(axis, x.rank())}}, x.location()));
 }
 
 /// `other` with the lengths of `x` where it has length 1, but along `axis`.
@@ -64,7 +58,7 @@ Tensor gather(Operand x, Operand indices, int64_t axis) {
 }
 
 Tensor take_along_axis(Operand x, Operand indices, int64_t axis) {
-  const int64_t along = from_start(axis, x.rank());
+  const int64_t along = detail::from_start(axis, x.rank());
   const Operand wide = broadcast_beside(x, indices, along);
   return read(OpKind::TakeAlongAxis, wide, broadcast_beside(indices, wide, along), along);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/norms.h>
 
+#include <mezzo/dsl/axes.h>
 #include <mezzo/dsl/trace.h>
 
 namespace mezzo {
@@ -22,14 +23,9 @@ Tensor result_of(const ir::Op* op, int index = 0, ir::Location location = {}) {
   return Trace::require(op->info().name, location).tensor(op->result(index));
 }
 
-/// Counted from the start; what is out of range is left for the shape rule to report.
-int64_t first_axis(const Operand& x, int64_t axis) {
-  return axis < 0 && axis >= -x.rank() ? axis + x.rank() : axis;
-}
-
 Tensor over_last_axes(OpKind kind, const std::vector<Operand>& operands, int64_t axis, double eps) {
-  return result_of(
-      make_norm(kind, operands, {{"axis", first_axis(operands[0], axis)}, {"eps", eps}}));
+  return result_of(make_norm(
+      kind, operands, {{"axis", detail::from_start(axis, operands[0].rank())}, {"eps", eps}}));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/ops.h>
 
+#include <mezzo/dsl/axes.h>
 #include <mezzo/dsl/linear_algebra.h>
 #include <mezzo/dsl/located.h>
 #include <mezzo/dsl/movement.h>
@@ -71,22 +72,14 @@ Tensor nullary(OpKind kind, const ir::Type& type, Attrs attrs, ir::Location loca
       .tensor(require(kind, location).make(kind, {}, std::move(attrs), location, {type}));
 }
 
-/// Axes counted from the start; what is out of range is left for the shape rule to report.
-int64_t from_start(int64_t axis, int rank) {
-  return axis < 0 && axis >= -rank ? axis + rank : axis;
-}
-
 Tensor reduce(OpKind kind, const Operand& x, Axes axes, bool keepdims) {
-  int rank = x.rank();
-  if (axes.empty())
-    for (int i = 0; i < rank; ++i) axes.push_back(i);
-  for (int64_t& axis : axes) axis = from_start(axis, rank);
-  std::sort(axes.begin(), axes.end());
-  return unary(kind, x, {{"axes", Attr(axes)}, {"keepdims", keepdims}});
+  return unary(
+      kind, x,
+      {{"axes", Attr(detail::reduced_axes(std::move(axes), x.rank()))}, {"keepdims", keepdims}});
 }
 
 Tensor along_axis(OpKind kind, const Operand& x, int64_t axis) {
-  return unary(kind, x, {{"axis", from_start(axis, x.rank())}});
+  return unary(kind, x, {{"axis", detail::from_start(axis, x.rank())}});
 }
 
 std::string list_text(const std::vector<int64_t>& values) {
@@ -128,7 +121,8 @@ Tensor min(Operand x, Axes axes, bool keepdims) {
 }
 
 Tensor argmax(Operand x, int64_t axis, bool keepdims) {
-  return unary(OpKind::Argmax, x, {{"axis", from_start(axis, x.rank())}, {"keepdims", keepdims}});
+  return unary(OpKind::Argmax, x,
+               {{"axis", detail::from_start(axis, x.rank())}, {"keepdims", keepdims}});
 }
 
 Tensor softmax(Operand x, int64_t axis) { return along_axis(OpKind::Softmax, x, axis); }
@@ -180,7 +174,7 @@ Tensor reshape(Operand x, Dims shape) {
 Tensor transpose(Operand x, Axes perm) {
   if (perm.empty())
     for (int i = x.rank() - 1; i >= 0; --i) perm.push_back(i);
-  for (int64_t& axis : perm) axis = from_start(axis, x.rank());
+  for (int64_t& axis : perm) axis = detail::from_start(axis, x.rank());
   return unary(OpKind::Transpose, x, {{"perm", Attr(perm)}});
 }
 
@@ -234,7 +228,7 @@ Tensor constant(std::vector<double> values, Dims shape, DType dtype, Location lo
 Tensor iota(Dims shape, DType dtype, int64_t axis, Location location) {
   int rank = static_cast<int>(shape.size());
   return nullary(OpKind::Iota, type_of("iota", dtype, shape, location),
-                 {{"axis", from_start(axis, rank)}}, location);
+                 {{"axis", detail::from_start(axis, rank)}}, location);
 }
 
 }  // namespace mezzo

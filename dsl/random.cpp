@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/random.h>
 
+#include <mezzo/dsl/axes.h>
 #include <mezzo/dsl/located.h>
 #include <mezzo/dsl/ops.h>
 #include <mezzo/dsl/trace.h>
@@ -124,8 +125,8 @@ Tensor dropout(Operand x, double rate, RandomOptions options) {
 }
 
 Tensor categorical(Operand logits, int64_t axis, RandomOptions options) {
-  if (axis < 0 && axis >= -logits.rank()) axis += logits.rank();
-  return draw_from(OpKind::Categorical, logits, options.offset, {{"axis", axis}});
+  return draw_from(OpKind::Categorical, logits, options.offset,
+                   {{"axis", detail::from_start(axis, logits.rank())}});
 }
 
 }  // namespace mezzo

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/reductions.h>
 
+#include <mezzo/dsl/axes.h>
 #include <mezzo/dsl/ops.h>
 #include <mezzo/dsl/trace.h>
 
-#include <algorithm>
 #include <cmath>
 
 namespace mezzo {
@@ -28,23 +28,14 @@ Tensor made(const Operand& x, ir::Op* op, int result = 0) {
   return Trace::require(op->info().name, x.location()).tensor(op->result(result));
 }
 
-/// Axes counted from the start; what is out of range is left for the shape rule to report.
-int64_t from_start(int64_t axis, int rank) {
-  return axis < 0 && axis >= -rank ? axis + rank : axis;
-}
-
 Tensor reduce(OpKind kind, const Operand& x, Axes axes, bool keepdims, Attrs attrs = {}) {
-  if (axes.empty())
-    for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
-  for (int64_t& axis : axes) axis = from_start(axis, x.rank());
-  std::sort(axes.begin(), axes.end());
-  attrs.set("axes", Attr(axes));
+  attrs.set("axes", Attr(detail::reduced_axes(std::move(axes), x.rank())));
   attrs.set("keepdims", keepdims);
   return made(x, make(kind, {x}, std::move(attrs)));
 }
 
 Tensor along(OpKind kind, const Operand& x, int64_t axis, Attrs attrs) {
-  attrs.set("axis", from_start(axis, x.rank()));
+  attrs.set("axis", detail::from_start(axis, x.rank()));
   return made(x, make(kind, {x}, std::move(attrs)));
 }
 
@@ -109,9 +100,9 @@ Tensor linear_scan(Operand a, Operand b, int64_t axis, bool reverse) {
   Trace& trace = Trace::require("linear_scan", a.location());
   const std::vector<ir::Value> values =
       detail::promote(trace, OpKind::LinearScan, std::vector{a, b});
-  return made(
-      a, trace.create(OpKind::LinearScan, values,
-                      {{"axis", from_start(axis, a.rank())}, {"reverse", reverse}}, a.location()));
+  return made(a, trace.create(OpKind::LinearScan, values,
+                              {{"axis", detail::from_start(axis, a.rank())}, {"reverse", reverse}},
+                              a.location()));
 }
 
 Tensor sort(Operand x, int64_t axis, bool descending) {
@@ -124,13 +115,14 @@ Tensor argsort(Operand x, int64_t axis, bool descending) {
 
 Tensor sort_by(Operand x, Operand keys, int64_t axis, bool descending) {
   return made(x, make(OpKind::SortBy, {x, keys},
-                      {{"axis", from_start(axis, x.rank())}, {"descending", descending}}));
+                      {{"axis", detail::from_start(axis, x.rank())}, {"descending", descending}}));
 }
 
 TopK topk(Operand x, int64_t k, TopKOptions options) {
-  ir::Op* op =
-      make(OpKind::Topk, {x},
-           {{"axis", from_start(options.axis, x.rank())}, {"k", k}, {"largest", options.largest}});
+  ir::Op* op = make(OpKind::Topk, {x},
+                    {{"axis", detail::from_start(options.axis, x.rank())},
+                     {"k", k},
+                     {"largest", options.largest}});
   return {made(x, op, 0), made(x, op, 1)};
 }
 
