@@ -118,6 +118,12 @@ Value Builder::transpose(Value value, std::vector<int64_t> perm) {
   return make(OpKind::Transpose, {value}, {{"perm", Attr(perm)}});
 }
 
+Value Builder::slice(Value value, std::vector<int64_t> starts, std::vector<int64_t> ends) {
+  std::vector<int64_t> steps(starts.size(), 1);
+  return make(OpKind::Slice, {value},
+              {{"starts", Attr(starts)}, {"ends", Attr(ends)}, {"steps", Attr(steps)}});
+}
+
 Value Builder::sum(Value value, std::vector<int64_t> axes, bool keepdims) {
   return make(OpKind::Sum, {value}, {{"axes", Attr(axes)}, {"keepdims", keepdims}});
 }

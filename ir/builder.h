@@ -47,9 +47,15 @@ class Builder {
   /// A splat of `type`; `value` is rounded once to the element type.
   Value constant(const Type& type, double value);
   Value cast(Value value, DType dtype, std::string reason = "");
+  /// f32 for 16-bit values, others as they are.
+  Value widen(Value value, std::string reason) {
+    return is_16bit(value.dtype()) ? cast(value, DType::F32, std::move(reason)) : value;
+  }
   Value reshape(Value value, const Shape& shape);
   Value broadcast_to(Value value, const Shape& shape);
   Value transpose(Value value, std::vector<int64_t> perm);
+  /// Elements from `starts` up to `ends`, with steps of 1.
+  Value slice(Value value, std::vector<int64_t> starts, std::vector<int64_t> ends);
   Value sum(Value value, std::vector<int64_t> axes, bool keepdims = false);
   Value max(Value value, std::vector<int64_t> axes, bool keepdims = false);
 

@@ -208,11 +208,9 @@ std::vector<Type> infer_elementwise(const InferContext& context) {
     first = 1;
   }
   DType dtype = context.operands[first].dtype;
-  for (const Type& type : context.operands.subspan(first)) {
-    if (type.dtype != dtype)
-      context.fail(std::string("element types differ, ") + to_string(dtype) + " and " +
-                       to_string(type.dtype),
-                   "only `cast` changes an element type");
+  for (size_t i = first; i < context.operands.size(); ++i) {
+    const Type& type = context.operands[i];
+    expect_same_dtype(context, i, first);
     if (!may_enter(rule, type.dtype))
       context.fail(
           "takes " + entering(rule) + ", not " + to_string(type.dtype),

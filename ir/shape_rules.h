@@ -56,7 +56,10 @@ void check_axes(const InferContext& context, const std::vector<int64_t>& axes, i
 /// The operand is of a float type.
 void expect_float(const InferContext& context, int operand);
 /// The operand is of exactly that type.
-void expect_type(const InferContext& context, size_t operand, const Type& wanted);
+void expect_type(const InferContext& context, size_t operand, const Type& wanted,
+                 const std::string& hint = "");
+/// The operand has the element type of operand `first`.
+void expect_same_dtype(const InferContext& context, size_t operand, size_t first = 0);
 /// The one result type that the creator states.
 const Type& declared(const InferContext& context);
 

@@ -23,10 +23,7 @@ void check_operand(const InferContext& context, size_t operand) {
   expect_float(context, static_cast<int>(operand));
   if (type.rank() != 4)
     context.fail(fmt::format("{} must have 4 axes, not {}", name, type.rank()), kLayout);
-  if (type.dtype != q.dtype)
-    context.fail(
-        fmt::format("element types differ, {} and {}", to_string(q.dtype), to_string(type.dtype)),
-        "only `cast` changes an element type");
+  expect_same_dtype(context, operand);
   if (type.shape[0] != q.shape[0])
     context.fail(fmt::format("batch sizes differ, {} and {}", q.shape[0], type.shape[0]), kLayout);
 }

@@ -97,10 +97,7 @@ std::vector<Type> infer_concat(const InferContext& context) {
   int64_t length = 0;
   for (size_t number = 0; number < context.operands.size(); ++number) {
     const Type& type = context.operands[number];
-    if (type.dtype != first.dtype)
-      context.fail(std::string("element types differ, ") + to_string(first.dtype) + " and " +
-                       to_string(type.dtype),
-                   "only `cast` changes an element type");
+    expect_same_dtype(context, number);
     if (type.rank() != first.rank())
       context.fail("operand 0 has rank " + std::to_string(first.rank()) + ", operand " +
                    std::to_string(number) + " has rank " + std::to_string(type.rank()));

@@ -9,23 +9,10 @@ namespace mezzo::ir {
 
 namespace {
 
-const std::string& operand_name(const InferContext& context, size_t operand) {
-  return op_info(context.kind).operands[operand];
-}
-
-void expect(const InferContext& context, size_t operand, const Type& wanted,
-            const std::string& hint) {
-  if (!(context.operands[operand] == wanted))
-    context.fail(operand_name(context, operand) + " must be " + to_string(wanted) + ", not " +
-                     to_string(context.operands[operand]),
-                 hint);
-}
-
 /// x of a float type with at least `rank` axes, and an eps that can stand under a root.
 const Type& check_x(const InferContext& context, int rank, const char* axes) {
   const Type& x = context.operands[0];
-  if (!is_float(x.dtype))
-    context.fail(std::string("takes a float type, not ") + to_string(x.dtype));
+  expect_float(context, 0);
   if (x.rank() < rank)
     context.fail(
         "x has " + counted(x.rank(), "axis", "axes") + ", not " + std::to_string(rank) + " or more",
@@ -39,12 +26,12 @@ const Type& check_x(const InferContext& context, int rank, const char* axes) {
 /// Operands from number `first` on are of type `wanted`: weight and bias.
 void check_parameters(const InferContext& context, size_t first, const Type& wanted,
                       const std::string& hint) {
-  for (size_t i = first; i < context.operands.size(); ++i) expect(context, i, wanted, hint);
+  for (size_t i = first; i < context.operands.size(); ++i) expect_type(context, i, wanted, hint);
 }
 
 /// The operand's cotangent has its type.
 void check_cotangent(const InferContext& context) {
-  expect(context, 1, context.operands[0], "the gradient of a normalisation has the type of x");
+  expect_type(context, 1, context.operands[0], "the gradient of a normalisation has the type of x");
 }
 
 /// dx alone, or with gradients of `count` parameters of type `parameter` where a weight is given.
@@ -53,6 +40,14 @@ std::vector<Type> gradients(const InferContext& context, size_t weight, const Ty
   std::vector<Type> types{context.operands[0]};
   if (context.operands.size() > weight) types.insert(types.end(), count, parameter);
   return types;
+}
+
+/// Of a gradient that computes the statistics anew: x, dy and perhaps a weight.
+std::vector<Type> recomputed_gradients(const InferContext& context, const Type& parameter,
+                                       const char* hint, size_t count) {
+  check_cotangent(context);
+  check_parameters(context, 2, parameter, hint);
+  return gradients(context, 2, parameter, count);
 }
 
 constexpr const char* kChannels = "the last axis is the axis of channels";
@@ -102,19 +97,13 @@ std::vector<Type> infer_layer_norm(const InferContext& context) {
 }
 
 std::vector<Type> infer_layer_norm_grad(const InferContext& context) {
-  const Type parameter = layer_parameter(context);
-  check_cotangent(context);
-  check_parameters(context, 2, parameter, kLayerHint);
-  return gradients(context, 2, parameter, 2);
+  return recomputed_gradients(context, layer_parameter(context), kLayerHint, 2);
 }
 
 std::vector<Type> infer_rms_norm(const InferContext& context) { return infer_layer_norm(context); }
 
 std::vector<Type> infer_rms_norm_grad(const InferContext& context) {
-  const Type parameter = layer_parameter(context);
-  check_cotangent(context);
-  check_parameters(context, 2, parameter, kLayerHint);
-  return gradients(context, 2, parameter, 1);
+  return recomputed_gradients(context, layer_parameter(context), kLayerHint, 1);
 }
 
 std::vector<Type> infer_group_norm(const InferContext& context) {
@@ -123,10 +112,7 @@ std::vector<Type> infer_group_norm(const InferContext& context) {
 }
 
 std::vector<Type> infer_group_norm_grad(const InferContext& context) {
-  const Type parameter = group_parameter(context);
-  check_cotangent(context);
-  check_parameters(context, 2, parameter, kChannelHint);
-  return gradients(context, 2, parameter, 2);
+  return recomputed_gradients(context, group_parameter(context), kChannelHint, 2);
 }
 
 std::vector<Type> infer_batch_norm(const InferContext& context) {
@@ -139,14 +125,14 @@ std::vector<Type> infer_batch_norm(const InferContext& context) {
 std::vector<Type> infer_batch_norm_grad(const InferContext& context) {
   check_x(context, 2, kChannels);
   check_cotangent(context);
-  for (size_t i : {2, 3, 4}) expect(context, i, statistic(context), kStatisticHint);
+  for (size_t i : {2, 3, 4}) expect_type(context, i, statistic(context), kStatisticHint);
   check_parameters(context, 5, channel_parameter(context), kChannelHint);
   return gradients(context, 5, channel_parameter(context), 2);
 }
 
 std::vector<Type> infer_batch_norm_inference(const InferContext& context) {
   check_x(context, 1, kChannels);
-  for (size_t i : {1, 2}) expect(context, i, statistic(context), kStatisticHint);
+  for (size_t i : {1, 2}) expect_type(context, i, statistic(context), kStatisticHint);
   check_parameters(context, 3, channel_parameter(context), kChannelHint);
   return {context.operands[0]};
 }

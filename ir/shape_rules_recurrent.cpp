@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace mezzo::ir {
 
 namespace {
@@ -23,22 +25,17 @@ struct Rule {
   int64_t steps = 0, batch = 0, in = 0, units = 0;
   DType narrow = DType::F32, wide = DType::F32;
 
-  const Type& operand(std::string_view name) const {
+  /// The place of the operand of that name, behind the last one where the op has none.
+  size_t place(std::string_view name) const {
     const auto& names = op_info(context.kind).operands;
-    for (size_t i = 0; i < names.size(); ++i)
-      if (names[i] == name) return context.operands[i];
-    throw InternalError("no operand " + std::string(name));
+    return static_cast<size_t>(std::ranges::find(names, name) - names.begin());
   }
-  bool has(std::string_view name) const {
-    for (const std::string& each : op_info(context.kind).operands)
-      if (each == name) return true;
-    return false;
-  }
+  const Type& operand(std::string_view name) const { return context.operands[place(name)]; }
+  bool has(std::string_view name) const { return place(name) < context.operands.size(); }
 
   void read_sizes() {
     const Type &x = operand("x"), &h0 = operand("h0");
-    if (!is_float(x.dtype))
-      context.fail(std::string("takes a float type, not ") + to_string(x.dtype));
+    expect_float(context, 0);
     if (x.rank() != 3) context.fail(fmt::format("x must have 3 axes, not {}", x.rank()), kLayout);
     if (h0.rank() != 2)
       context.fail(fmt::format("h0 must have 2 axes, not {}", h0.rank()), kLayout);
@@ -51,12 +48,7 @@ struct Rule {
   }
 
   void expect(std::string_view name, DType dtype, const Shape& shape) const {
-    if (!has(name)) return;
-    const Type wanted(dtype, shape);
-    if (!(operand(name) == wanted))
-      context.fail(
-          fmt::format("{} must be {}, not {}", name, to_string(wanted), to_string(operand(name))),
-          kLayout);
+    if (has(name)) expect_type(context, place(name), Type(dtype, shape), kLayout);
   }
   /// What the product of a step gives in all steps.
   Shape sequence(int64_t parts) const { return Shape{steps, batch, parts * units}; }

@@ -16,11 +16,22 @@ void expect_float(const InferContext& context, int operand) {
   if (!is_float(dtype)) context.fail(std::string("takes a float type, not ") + to_string(dtype));
 }
 
-void expect_type(const InferContext& context, size_t operand, const Type& wanted) {
+void expect_type(const InferContext& context, size_t operand, const Type& wanted,
+                 const std::string& hint) {
   if (!(context.operands[operand] == wanted))
     context.fail(op_info(context.kind)
-                     .operands[std::min(operand, op_info(context.kind).operands.size() - 1)] +
-                 " must be " + to_string(wanted) + ", not " + to_string(context.operands[operand]));
+                         .operands[std::min(operand, op_info(context.kind).operands.size() - 1)] +
+                     " must be " + to_string(wanted) + ", not " +
+                     to_string(context.operands[operand]),
+                 hint);
+}
+
+void expect_same_dtype(const InferContext& context, size_t operand, size_t first) {
+  const DType wanted = context.operands[first].dtype, given = context.operands[operand].dtype;
+  if (given != wanted)
+    context.fail(
+        std::string("element types differ, ") + to_string(wanted) + " and " + to_string(given),
+        "only `cast` changes an element type");
 }
 
 const Type& declared(const InferContext& context) {
@@ -197,10 +208,7 @@ std::vector<Type> infer_matmul(const InferContext& context) {
   const Type &a = context.operands[0], &b = context.operands[1];
   expect_float(context, 0);
   expect_float(context, 1);
-  if (a.dtype != b.dtype)
-    context.fail(
-        std::string("element types differ, ") + to_string(a.dtype) + " and " + to_string(b.dtype),
-        "only `cast` changes an element type");
+  expect_same_dtype(context, 1);
   if (a.rank() < 2 || b.rank() < 2) context.fail("takes operands of rank 2 or more");
   bool ta = context.attrs.get_bool("transpose_a"), tb = context.attrs.get_bool("transpose_b");
   int64_t m = a.shape[a.rank() - (ta ? 1 : 2)], ka = a.shape[a.rank() - (ta ? 2 : 1)];

@@ -11,14 +11,11 @@ namespace {
 constexpr int64_t kLongest = int64_t{1}
                              << 30;  // of a window or an axis, so that no index overflows
 
-void expect_float(const InferContext& context) {
-  for (const Type& type : context.operands) {
-    if (!is_float(type.dtype))
-      context.fail(std::string("takes a float type, not ") + to_string(type.dtype));
-    if (type.dtype != context.operands[0].dtype)
-      context.fail(std::string("element types differ, ") + to_string(context.operands[0].dtype) +
-                       " and " + to_string(type.dtype),
-                   "only `cast` changes an element type");
+/// All operands are of one float type.
+void expect_one_float(const InferContext& context) {
+  for (size_t i = 0; i < context.operands.size(); ++i) {
+    expect_float(context, static_cast<int>(i));
+    expect_same_dtype(context, i);
   }
 }
 
@@ -34,11 +31,7 @@ void expect_entries(const InferContext& context, const char* name, size_t wanted
 
 void expect_operand(const InferContext& context, size_t operand, const Shape& wanted,
                     const std::string& hint) {
-  const Type& given = context.operands[operand];
-  if (!(given.shape == wanted))
-    context.fail(op_info(context.kind).operands[operand] + " must be " +
-                     to_string(given.with(wanted)) + ", not " + to_string(given),
-                 hint);
+  expect_type(context, operand, context.operands[operand].with(wanted), hint);
 }
 
 /// [batch, places ..., channels].
@@ -93,7 +86,7 @@ Shape shape_attribute(const InferContext& context) {
 
 /// The shape of the convolution of these operands.
 Shape check_conv(const InferContext& context, const Shape& x, const Shape& weight) {
-  expect_float(context);
+  expect_one_float(context);
   check_places(context, "x", x, 2);
   if (weight.rank() != x.rank())
     context.fail("weight has " + counted(weight.rank(), "axis", "axes") + ", x has " +
@@ -189,7 +182,7 @@ std::vector<Type> infer_conv_grad_weight(const InferContext& context) {
 namespace {
 
 Shape check_pool(const InferContext& context, const Shape& x) {
-  expect_float(context);
+  expect_one_float(context);
   check_places(context, "x", x, kMaxRank - 2);
   expect_entries(context, "window", places_of(x).size(), " of places");
   const std::vector<int64_t> windows = context.ints("window");
@@ -228,7 +221,7 @@ namespace {
 /// x or dx with the lengths of the attribute along the axes of places.
 std::vector<Type> resized(const InferContext& context) {
   const Type& type = context.operands[0];
-  expect_float(context);
+  expect_one_float(context);
   check_places(context, op_info(context.kind).operands[0].c_str(), type.shape, kMaxRank - 2);
   expect_entries(context, "size", places_of(type.shape).size(), " of places");
   const std::vector<int64_t> size = context.ints("size");

@@ -228,6 +228,12 @@ Value GradContext::cotangent(int index) {
   return value ? value : builder.constant(source_.result(index).type(), 0);
 }
 Op* GradContext::place() const { return sweep_.place(); }
+ir::Attrs GradContext::attributes(std::initializer_list<const char*> names) const {
+  ir::Attrs attrs;
+  for (const char* name : names)
+    if (const ir::Attr* attr = source_.attrs().find(name)) attrs.set(name, *attr);
+  return attrs;
+}
 void GradContext::accumulate(int index, Value cotangent) {
   if (wants(index)) sweep_.add(source_.operand(index), index, cotangent);
 }

@@ -38,6 +38,8 @@ class GradContext {
   /// The op before which backward ops are put.
   ir::Op* place() const;
 
+  /// Attributes of the forward op of these names, where it has them.
+  ir::Attrs attributes(std::initializer_list<const char*> names) const;
   /// A scalar constant of element type `dtype`, which broadcasts.
   ir::Value scalar(ir::DType dtype, double value) { return builder.constant({dtype, {}}, value); }
   /// An op without attributes and with a single result.

@@ -282,10 +282,7 @@ class Depthwise {
     return make_remap(parts_.builder, weight, Shape{g_.taps(), g_.in, g_.out_each()}, axes);
   }
   Value weight_row(Value weight, int64_t tap) {
-    Value row = parts_.builder.make(OpKind::Slice, {weight},
-                                    {{"starts", Attr(Dims{tap, 0, 0})},
-                                     {"ends", Attr(Dims{tap + 1, g_.in, g_.out_each()})},
-                                     {"steps", Attr(Dims{1, 1, 1})}});
+    Value row = parts_.builder.slice(weight, {tap, 0, 0}, {tap + 1, g_.in, g_.out_each()});
     return parts_.widen(parts_.builder.reshape(row, Shape{g_.in, g_.out_each()}));
   }
   std::vector<int64_t> position(int64_t tap) const {

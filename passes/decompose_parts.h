@@ -20,9 +20,7 @@ struct Parts {
   ir::Builder& builder;
 
   /// f32 for 16-bit values, others as they are.
-  Value widen(Value value) {
-    return ir::is_16bit(value.dtype()) ? builder.cast(value, DType::F32, kWide) : value;
-  }
+  Value widen(Value value) { return builder.widen(value, kWide); }
   Value make(OpKind kind, std::initializer_list<Value> operands, ir::Attrs attrs = {}) {
     return builder.make(kind, operands, std::move(attrs));
   }

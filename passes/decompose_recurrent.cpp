@@ -47,21 +47,16 @@ class Steps {
   }
   Value in_products(Value value) { return parts_.narrow(value, narrow_); }
   int64_t time(int64_t step) const { return reverse_ ? steps_ - 1 - step : step; }
-  Value cut(Value value, std::vector<int64_t> starts, std::vector<int64_t> ends) {
-    std::vector<int64_t> ones(starts.size(), 1);
-    return parts_.make(
-        OpKind::Slice, {value},
-        {{"starts", ir::Attr(starts)}, {"ends", ir::Attr(ends)}, {"steps", ir::Attr(ones)}});
-  }
   /// Step `t` of a sequence, [batch, columns].
   Value at(Value sequence, int64_t t) {
     const int64_t columns = sequence.shape()[2];
-    return parts_.builder.reshape(cut(sequence, {t, 0, 0}, {t + 1, batch_, columns}),
-                                  Shape{batch_, columns});
+    return parts_.builder.reshape(
+        parts_.builder.slice(sequence, {t, 0, 0}, {t + 1, batch_, columns}),
+        Shape{batch_, columns});
   }
   /// Part `k` of the columns of one step.
   Value part(Value step, int64_t k) {
-    return cut(step, {0, k * units_}, {batch_, (k + 1) * units_});
+    return parts_.builder.slice(step, {0, k * units_}, {batch_, (k + 1) * units_});
   }
   Value join(std::vector<Value> values, int64_t axis) {
     while (values.size() > 1) {
@@ -266,7 +261,8 @@ class Backward : public Steps {
     Value first = parts_.builder.reshape(in_products(named("h0")), Shape{1, batch_, units_});
     if (steps_ <= 1) return first;
     const int64_t start = reverse_ ? 1 : 0;
-    Value rest = cut(named("y"), {start, 0, 0}, {start + steps_ - 1, batch_, units_});
+    Value rest =
+        parts_.builder.slice(named("y"), {start, 0, 0}, {start + steps_ - 1, batch_, units_});
     return reverse_ ? join({rest, first}, 0) : join({first, rest}, 0);
   }
 

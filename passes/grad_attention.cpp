@@ -32,9 +32,7 @@ void grad_attention(GradContext& c) {
   std::vector<Value> operands{
       q, k, v, as_operand(c.result(0)), c.result(1), as_operand(c.cotangent(0)), c.cotangent(1)};
   for (int i = 3; i < c.op().num_operands(); ++i) operands.push_back(c.operand(i));
-  ir::Attrs attrs;
-  for (const char* name : {"scale", "causal", "masked", "rate", "stream"})
-    if (const ir::Attr* attr = c.op().attrs().find(name)) attrs.set(name, *attr);
+  ir::Attrs attrs = c.attributes({"scale", "causal", "masked", "rate", "stream"});
   std::vector<Type> types{q.type(), k.type(), v.type()};
   if (by_mask) {
     attrs.set("mask_grad", true);

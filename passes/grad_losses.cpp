@@ -14,14 +14,6 @@ using ir::Value;
 
 namespace {
 
-/// What a gradient op has of its loss.
-Attrs attributes(GradContext& c, std::initializer_list<const char*> names) {
-  Attrs attrs;
-  for (const char* name : names)
-    if (const ir::Attr* attr = c.op().attrs().find(name)) attrs.set(name, *attr);
-  return attrs;
-}
-
 /// The gradient by logits: an op of logits, targets, the cotangent and the weights of the classes.
 void accumulate_by_logits(GradContext& c, OpKind kind, Attrs attrs) {
   std::vector<Value> operands{c.operand(0), c.operand(1), c.cotangent()};
@@ -71,14 +63,14 @@ Value clamped(Wide& w, OpKind log, Value x) {
 void grad_cross_entropy(GradContext& c) {
   refuse_weights(c);
   accumulate_by_logits(c, OpKind::CrossEntropyGrad,
-                       attributes(c, {"reduce", "ignore_index", "label_smoothing"}));
+                       c.attributes({"reduce", "ignore_index", "label_smoothing"}));
 }
 
 /// By the target: -(1 - smoothing) weight × ln p.
 void grad_soft_cross_entropy(GradContext& c) {
   refuse_weights(c);
   accumulate_by_logits(c, OpKind::SoftCrossEntropyGrad,
-                       attributes(c, {"reduce", "label_smoothing"}));
+                       c.attributes({"reduce", "label_smoothing"}));
   if (!c.wants(1)) return;
   Value x = c.operand(0), g = c.cotangent();
   const int axis = x.type().rank() - 1;

@@ -25,9 +25,7 @@ void by_op(GradContext& c, OpKind grad, int states) {
         c.builder.cast(c.result(i), i == 0 ? narrow : wide, "as the backward pass reads it"));
   for (int i = 0; i < results; ++i)
     operands.push_back(c.builder.cast(c.cotangent(i), wide, "cotangents of states are f32"));
-  ir::Attrs attrs;
-  for (const char* name : {"reverse", "activation"})
-    if (const ir::Attr* attr = c.op().attrs().find(name)) attrs.set(name, *attr);
+  ir::Attrs attrs = c.attributes({"reverse", "activation"});
   std::vector<Type> types;
   for (int i = 0; i < c.op().num_operands(); ++i) types.push_back(c.operand(i).type());
   const ir::Op* gradient = c.builder.create(grad, operands, std::move(attrs), types);

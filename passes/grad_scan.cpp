@@ -28,9 +28,7 @@ struct Line {
         axis(static_cast<int>(c.op().int_attr("axis"))),
         reverse(c.op().bool_attr("reverse")) {}
 
-  Value widen(Value value) const {
-    return ir::is_16bit(value.dtype()) ? c.builder.cast(value, DType::F32, kReason) : value;
-  }
+  Value widen(Value value) const { return c.builder.widen(value, kReason); }
 
   /// Of each place the value at the next one in the order of the scan (`ahead`) or at the one
   /// before; 0 where there is none.
@@ -38,14 +36,12 @@ struct Line {
     const size_t rank = static_cast<size_t>(value.type().rank()), at = static_cast<size_t>(axis);
     const bool from_higher = ahead != reverse;
     std::vector<int64_t> starts(rank, 0), ends(value.shape().begin(), value.shape().end());
-    std::vector<int64_t> ones(rank, 1), low(rank, 0), high(rank, 0), none(rank, 0);
+    std::vector<int64_t> low(rank, 0), high(rank, 0), none(rank, 0);
     if (from_higher)
       starts[at] = high[at] = 1;
     else
       ends[at] -= 1, low[at] = 1;
-    Value others =
-        c.builder.make(OpKind::Slice, {value},
-                       {{"starts", Attr(starts)}, {"ends", Attr(ends)}, {"steps", Attr(ones)}});
+    Value others = c.builder.slice(value, starts, ends);
     return c.builder.make(OpKind::Pad, {others},
                           {{"low", Attr(low)}, {"high", Attr(high)}, {"interior", Attr(none)}});
   }

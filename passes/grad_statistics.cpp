@@ -32,9 +32,7 @@ struct Wide {
     g = kept(widen(c.cotangent()));
   }
 
-  Value widen(Value value) const {
-    return ir::is_16bit(value.dtype()) ? c.builder.cast(value, DType::F32, kReason) : value;
-  }
+  Value widen(Value value) const { return c.builder.widen(value, kReason); }
   Value kept(Value value) const {
     return with_kept_axes(c.builder, value, c.operand(0).shape(), axes);
   }

@@ -16,14 +16,6 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-/// Attributes of `op` of these names.
-Attrs copied(const ir::Op& op, std::initializer_list<const char*> names) {
-  Attrs attrs;
-  for (const char* name : names)
-    if (const Attr* attr = op.attrs().find(name)) attrs.set(name, *attr);
-  return attrs;
-}
-
 Attrs with_shape(Attrs attrs, const Shape& shape) {
   attrs.set("shape", Attr(Dims(shape.begin(), shape.end())));
   return attrs;
@@ -156,7 +148,7 @@ void grad_remap(GradContext& c) {
 namespace {
 
 Attrs conv_attrs(GradContext& c) {
-  return copied(c.op(), {"strides", "low", "high", "dilations", "groups"});
+  return c.attributes({"strides", "low", "high", "dilations", "groups"});
 }
 
 /// A product in the type of the operand whose cotangent it is.
@@ -200,16 +192,15 @@ void grad_conv_grad_weight(GradContext& c) {
 // --- pooling and upsampling
 
 void grad_max_pool(GradContext& c) {
-  c.accumulate(0,
-               c.builder.make(OpKind::MaxPoolGrad, {c.operand(0), c.result(), c.cotangent()},
-                              copied(c.op(), {"window", "strides", "low", "high", "dilations"})));
+  c.accumulate(0, c.builder.make(OpKind::MaxPoolGrad, {c.operand(0), c.result(), c.cotangent()},
+                                 c.attributes({"window", "strides", "low", "high", "dilations"})));
 }
 
 void grad_avg_pool(GradContext& c) {
   c.accumulate(
       0, c.builder.make(
              OpKind::AvgPoolGrad, {c.cotangent()},
-             with_shape(copied(c.op(), {"window", "strides", "low", "high", "count_include_pad"}),
+             with_shape(c.attributes({"window", "strides", "low", "high", "count_include_pad"}),
                         c.operand(0).shape())));
 }
 
@@ -217,7 +208,7 @@ namespace {
 
 void grad_upsample(GradContext& c, OpKind kind) {
   const std::span<const int64_t> dims = c.operand(0).shape().dims();
-  Attrs attrs = copied(c.op(), {"align_corners"});
+  Attrs attrs = c.attributes({"align_corners"});
   attrs.set("size", Attr(Dims(dims.begin() + 1, dims.end() - 1)));
   c.accumulate(0, c.builder.make(kind, {c.cotangent()}, std::move(attrs)));
 }

@@ -28,10 +28,9 @@ namespace {
 /// The element of each group at index 0 of the reduced axes.
 Value first_elements(Builder& builder, Value x, const std::vector<int64_t>& axes) {
   const size_t rank = static_cast<size_t>(x.type().rank());
-  std::vector<int64_t> starts(rank, 0), ends(x.shape().begin(), x.shape().end()), steps(rank, 1);
+  std::vector<int64_t> starts(rank, 0), ends(x.shape().begin(), x.shape().end());
   for (int64_t axis : axes) ends[static_cast<size_t>(axis)] = 1;
-  return builder.make(OpKind::Slice, {x},
-                      {{"starts", Attr(starts)}, {"ends", Attr(ends)}, {"steps", Attr(steps)}});
+  return builder.slice(x, starts, ends);
 }
 
 }  // namespace
