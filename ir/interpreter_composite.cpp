@@ -7,18 +7,6 @@ namespace mezzo::ir {
 
 namespace {
 
-/// Calls `row(elements, places)` for every row along the attribute `axis`; `places` are the
-/// elements' places in row-major order.
-void for_each_row(const OpRun& run, auto row) {
-  AxisView view(run.operand(0).type.shape, run.op.int_attr("axis"));
-  std::vector<int64_t> places(static_cast<size_t>(view.length));
-  for (int64_t o = 0; o < view.outer; ++o)
-    for (int64_t i = 0; i < view.inner; ++i) {
-      for (int64_t k = 0; k < view.length; ++k) places[static_cast<size_t>(k)] = view.at(o, k, i);
-      row(places);
-    }
-}
-
 std::vector<double> gather(const InterpreterTensor& tensor, const std::vector<int64_t>& places) {
   std::vector<double> row;
   for (int64_t place : places) row.push_back(tensor.floats[static_cast<size_t>(place)]);
@@ -28,7 +16,7 @@ std::vector<double> gather(const InterpreterTensor& tensor, const std::vector<in
 }  // namespace
 
 void eval_softmax(OpRun& run) {
-  for_each_row(run, [&](const std::vector<int64_t>& places) {
+  for_each_line(run, [&](const std::vector<int64_t>& places) {
     std::vector<double> x = gather(run.operand(0), places);
     RowSum sum(x);
     for (size_t k = 0; k < x.size(); ++k) run.store(places[k], sum.softmax(x[k]));
@@ -36,7 +24,7 @@ void eval_softmax(OpRun& run) {
 }
 
 void eval_log_softmax(OpRun& run) {
-  for_each_row(run, [&](const std::vector<int64_t>& places) {
+  for_each_line(run, [&](const std::vector<int64_t>& places) {
     std::vector<double> x = gather(run.operand(0), places);
     RowSum sum(x);
     for (size_t k = 0; k < x.size(); ++k) run.store(places[k], sum.log_softmax(x[k]));
@@ -45,7 +33,7 @@ void eval_log_softmax(OpRun& run) {
 
 // dx = (dy - Σ dy·y)·y
 void eval_softmax_grad(OpRun& run) {
-  for_each_row(run, [&](const std::vector<int64_t>& places) {
+  for_each_line(run, [&](const std::vector<int64_t>& places) {
     std::vector<double> y = gather(run.operand(0), places), dy = gather(run.operand(1), places);
     double inner = 0;
     for (size_t k = 0; k < y.size(); ++k) inner += mul0(dy[k], y[k]);
@@ -55,7 +43,7 @@ void eval_softmax_grad(OpRun& run) {
 
 // dx = dy - e^y·Σ dy, and 0 in a row of -inf, which no finite logits give.
 void eval_log_softmax_grad(OpRun& run) {
-  for_each_row(run, [&](const std::vector<int64_t>& places) {
+  for_each_line(run, [&](const std::vector<int64_t>& places) {
     std::vector<double> y = gather(run.operand(0), places), dy = gather(run.operand(1), places);
     double sum = 0, largest = -HUGE_VAL;
     for (size_t k = 0; k < y.size(); ++k) {

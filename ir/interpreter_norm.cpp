@@ -9,11 +9,6 @@ namespace mezzo::ir {
 
 namespace {
 
-/// 0 where the cotangent is 0, whatever the derivative.
-double mul0(double cotangent, double derivative) {
-  return cotangent == 0 ? 0.0 : cotangent * derivative;
-}
-
 /// Elements that share their statistics, and for each of them the place of its weight.
 struct Part {
   std::vector<int64_t> places, parameters;

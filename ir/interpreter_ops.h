@@ -48,6 +48,13 @@ struct OpRun {
   void store(int result, int64_t index, double wide);
   /// Stores an integer wrapped to the type of the result.
   void store_integer(int64_t index, int64_t value);
+  /// All elements of the first result.
+  void store_all(const std::vector<double>& values) {
+    for (size_t i = 0; i < values.size(); ++i) store(static_cast<int64_t>(i), values[i]);
+  }
+  void store_all(const std::vector<int64_t>& values) {
+    for (size_t i = 0; i < values.size(); ++i) store_integer(static_cast<int64_t>(i), values[i]);
+  }
   /// ORs into the word of the op, if it has one.
   void flag(FlagBit bit);
 };
@@ -57,6 +64,11 @@ struct OpRun {
 #define COMPOSITE(Kind, name, ...) void eval_##name(OpRun& run);
 #include <mezzo/ir/ops.def>
 void eval_elementwise(OpRun& run);
+
+/// 0 where the cotangent is 0, whatever the derivative.
+inline double mul0(double cotangent, double derivative) {
+  return cotangent == 0 ? 0.0 : cotangent * derivative;
+}
 
 using Strides = std::array<int64_t, kMaxRank>;
 
@@ -103,5 +115,18 @@ struct AxisView {
   AxisView(const Shape& shape, int64_t axis);
   int64_t at(int64_t o, int64_t k, int64_t i) const { return (o * length + k) * inner + i; }
 };
+
+/// Calls `line(places)` for every line of the first operand along the attribute `axis`: the places
+/// of its elements in row-major order, last one first with `reverse`.
+void for_each_line(const OpRun& run, auto line, bool reverse = false) {
+  const AxisView view(run.operand(0).type.shape, run.op.int_attr("axis"));
+  std::vector<int64_t> places(static_cast<size_t>(view.length));
+  for (int64_t o = 0; o < view.outer; ++o)
+    for (int64_t i = 0; i < view.inner; ++i) {
+      for (int64_t k = 0; k < view.length; ++k)
+        places[static_cast<size_t>(k)] = view.at(o, reverse ? view.length - 1 - k : k, i);
+      line(places);
+    }
+}
 
 }  // namespace mezzo::ir

@@ -12,10 +12,6 @@ namespace mezzo::ir {
 
 namespace {
 
-double mul0(double cotangent, double derivative) {
-  return cotangent == 0 ? 0.0 : cotangent * derivative;
-}
-
 /// [rows, columns] of one step, or a matrix.
 struct Block {
   const double* data;

@@ -42,20 +42,12 @@ std::vector<T> fold_groups(const OpRun& run, const std::vector<T>& elements, int
 /// that element; the sum of none is +0.
 double start_of_sum(const InterpreterTensor& x) { return x.elements() > 0 ? -0.0 : 0.0; }
 
-void store_all(OpRun& run, const std::vector<double>& values) {
-  for (size_t i = 0; i < values.size(); ++i) run.store(static_cast<int64_t>(i), values[i]);
-}
-
-void store_all(OpRun& run, const std::vector<int64_t>& values) {
-  for (size_t i = 0; i < values.size(); ++i) run.store_integer(static_cast<int64_t>(i), values[i]);
-}
-
 template <class T>
 void reduce_extremum(OpRun& run, const std::vector<T>& elements, T start) {
   bool largest = run.op.kind() == OpKind::Max;
-  store_all(run, fold_groups(run, elements, run.result().elements(), start, [&](T x, T y) {
-              return largest ? host_maximum(x, y) : host_minimum(x, y);
-            }));
+  run.store_all(fold_groups(run, elements, run.result().elements(), start, [&](T x, T y) {
+    return largest ? host_maximum(x, y) : host_minimum(x, y);
+  }));
 }
 
 }  // namespace
@@ -65,9 +57,9 @@ void eval_sum(OpRun& run) {
   int64_t groups = run.result().elements();
   auto add = [](auto sum, auto element) { return host_add(sum, element); };
   if (x.holds_floats())
-    store_all(run, fold_groups(run, x.floats, groups, start_of_sum(x), add));
+    run.store_all(fold_groups(run, x.floats, groups, start_of_sum(x), add));
   else
-    store_all(run, fold_groups(run, x.integers, groups, int64_t{0}, add));
+    run.store_all(fold_groups(run, x.integers, groups, int64_t{0}, add));
 }
 
 void eval_mean(OpRun& run) {
@@ -79,7 +71,7 @@ void eval_mean(OpRun& run) {
   // No elements: 0 / 0, NaN.
   double length = static_cast<double>(x.elements() / groups);
   for (double& sum : sums) sum /= length;
-  store_all(run, sums);
+  run.store_all(sums);
 }
 
 // Empty groups are refused by the shape rule, so the start value never reaches a result.

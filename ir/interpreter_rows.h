@@ -10,11 +10,6 @@
 
 namespace mezzo::ir {
 
-/// 0 where the cotangent is 0, whatever the derivative.
-inline double mul0(double cotangent, double derivative) {
-  return cotangent == 0 ? 0.0 : cotangent * derivative;
-}
-
 /// Largest element and ln Σ e^(x - largest). A row of -inf has largest -inf, one with NaN or +inf
 /// has a NaN rest.
 struct RowSum {

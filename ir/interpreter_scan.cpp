@@ -8,18 +8,9 @@ namespace mezzo::ir {
 
 namespace {
 
-/// Calls `line(places)` for every line along the attribute `axis`: the places of its elements in
-/// the order of the scan.
-void for_each_line(const OpRun& run, auto line) {
-  AxisView view(run.operand(0).type.shape, run.op.int_attr("axis"));
-  const bool reverse = run.op.bool_attr("reverse");
-  std::vector<int64_t> places(static_cast<size_t>(view.length));
-  for (int64_t o = 0; o < view.outer; ++o)
-    for (int64_t i = 0; i < view.inner; ++i) {
-      for (int64_t k = 0; k < view.length; ++k)
-        places[static_cast<size_t>(k)] = view.at(o, reverse ? view.length - 1 - k : k, i);
-      line(places);
-    }
+/// The places of every line in the order of the scan.
+void for_each_scan(const OpRun& run, auto line) {
+  for_each_line(run, line, run.op.bool_attr("reverse"));
 }
 
 /// `step(state, element)` is the state behind an element, `value(state)` what is stored of it.
@@ -27,7 +18,7 @@ template <class State, class T>
 void scan(OpRun& run, const std::vector<T>& elements, const State& start, auto step, auto value,
           auto store) {
   const bool exclusive = run.op.info().attribute("exclusive") && run.op.bool_attr("exclusive");
-  for_each_line(run, [&](const std::vector<int64_t>& places) {
+  for_each_scan(run, [&](const std::vector<int64_t>& places) {
     State state = start;
     for (int64_t place : places) {
       State next = step(state, elements[static_cast<size_t>(place)]);
@@ -82,11 +73,11 @@ void eval_cummin(OpRun& run) { running_extremum(run, false); }
 
 void eval_linear_scan(OpRun& run) {
   const std::vector<double>&a = run.operand(0).floats, &b = run.operand(1).floats;
-  for_each_line(run, [&](const std::vector<int64_t>& places) {
+  for_each_scan(run, [&](const std::vector<int64_t>& places) {
     double state = 0;
     for (int64_t place : places) {
       const size_t at = static_cast<size_t>(place);
-      state = (state == 0 ? 0.0 : state * a[at]) + b[at];
+      state = mul0(state, a[at]) + b[at];
       run.store(place, state);
     }
   });

@@ -123,10 +123,6 @@ struct Convolution {
   }
 };
 
-void store_all(OpRun& run, const std::vector<double>& sums) {
-  for (size_t i = 0; i < sums.size(); ++i) run.store(static_cast<int64_t>(i), sums[i]);
-}
-
 std::vector<double> zeros(OpRun& run) {
   return std::vector<double>(static_cast<size_t>(run.result().elements()));
 }
@@ -144,7 +140,7 @@ void eval_conv(OpRun& run) {
         const double value = i < 0 ? 0.0 : x[static_cast<size_t>(i)];
         y[static_cast<size_t>(o)] += value * w[static_cast<size_t>(k)];
       });
-  store_all(run, y);
+  run.store_all(y);
 }
 
 void eval_conv_grad_input(OpRun& run) {
@@ -155,7 +151,7 @@ void eval_conv_grad_input(OpRun& run) {
         if (i >= 0)
           dx[static_cast<size_t>(i)] += dy[static_cast<size_t>(o)] * w[static_cast<size_t>(k)];
       });
-  store_all(run, dx);
+  run.store_all(dx);
 }
 
 void eval_conv_grad_weight(OpRun& run) {
@@ -166,7 +162,7 @@ void eval_conv_grad_weight(OpRun& run) {
         if (i >= 0)
           dw[static_cast<size_t>(k)] += x[static_cast<size_t>(i)] * dy[static_cast<size_t>(o)];
       });
-  store_all(run, dw);
+  run.store_all(dw);
 }
 
 namespace {
@@ -214,7 +210,7 @@ void eval_max_pool(OpRun& run) {
   Pooling(run, run.operand(0).type.shape).for_each_element([&](size_t i, size_t o) {
     y[o] = host_maximum(y[o], x[i]);
   });
-  store_all(run, y);
+  run.store_all(y);
 }
 
 // All of a cotangent goes to the first element that is y, the first NaN where y is one.
@@ -228,7 +224,7 @@ void eval_max_pool_grad(OpRun& run) {
     given[o] = true;
     dx[i] += dy[o];
   });
-  store_all(run, dx);
+  run.store_all(dx);
 }
 
 void eval_avg_pool(OpRun& run) {
@@ -245,7 +241,7 @@ void eval_avg_pool_grad(OpRun& run) {
   std::vector<double> dx = zeros(run);
   pooling.for_each_element(
       [&](size_t i, size_t o) { dx[i] += run.operand(0).floats[o] / counts[o]; });
-  store_all(run, dx);
+  run.store_all(dx);
 }
 
 // --- upsampling
@@ -306,7 +302,7 @@ void upsample(OpRun& run, bool linear) {
   for_each_share(
       run, run.operand(0).type.shape, run.result().type.shape, linear,
       [&](size_t i, size_t o, double share) { y[o] = linear ? y[o] + share * x[i] : x[i]; });
-  store_all(run, y);
+  run.store_all(y);
 }
 
 void upsample_grad(OpRun& run, bool linear) {
@@ -314,7 +310,7 @@ void upsample_grad(OpRun& run, bool linear) {
   std::vector<double> dx = zeros(run);
   for_each_share(run, run.result().type.shape, run.operand(0).type.shape, linear,
                  [&](size_t i, size_t o, double share) { dx[i] += share * dy[o]; });
-  store_all(run, dx);
+  run.store_all(dx);
 }
 
 }  // namespace
