@@ -24,10 +24,6 @@ using Numbers = std::vector<double>;
 InterpreterTensor tensor(DType dtype, Shape shape, const Numbers& values) {
   return make_tensor(Type(dtype, shape), std::span<const double>(values));
 }
-InterpreterTensor vector_of(DType dtype, const Numbers& values) {
-  return tensor(dtype, {static_cast<int64_t>(values.size())}, values);
-}
-
 /// The op of all inputs, and what is wanted of its one result.
 void check_op(OpKind kind, const std::vector<InterpreterTensor>& inputs, const Attrs& attrs,
               const Numbers& wanted, double tolerance) {

@@ -26,22 +26,6 @@ using ir::Type;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// All results of the op by the interpreter, by its kernels, and by kernels of one op each.
-std::vector<Tensors> run_everywhere(OpKind kind, const Tensors& inputs, const Attrs& attrs) {
-  std::vector<Tensors> out{run_op(kind, inputs, attrs).results};
-  std::vector<Type> types;
-  for (const InterpreterTensor& input : inputs) types.push_back(input.type);
-  for (bool fuse : {true, false}) {
-    runtime::CompileOptions options = in_memory();
-    options.fuse = fuse;
-    const std::unique_ptr<ir::Module> module = one_op_module(kind, types, attrs);
-    const std::unique_ptr<runtime::Executable> executable =
-        runtime::compile(module->clone(), module->functions()[0]->name(), options);
-    out.push_back(run_compiled(*executable, inputs).results);
-  }
-  return out;
-}
-
 /// The first result is `wanted` everywhere, within `error` of it and a rounding of the type.
 void check_result(OpKind kind, const Tensors& inputs, const Attrs& attrs,
                   const std::vector<double>& wanted, double error = 1e-6) {
@@ -61,10 +45,6 @@ InterpreterTensor row(DType dtype, const std::vector<double>& values) {
   return make_tensor(Type(dtype, {1, static_cast<int64_t>(values.size())}), values);
 }
 
-InterpreterTensor vector(DType dtype, const std::vector<double>& values) {
-  return make_tensor(Type(dtype, {static_cast<int64_t>(values.size())}), values);
-}
-
 constexpr DType kFloats[] = {DType::F64, DType::F32, DType::F16, DType::BF16};
 
 Attrs rows(double eps) { return {{"axis", 1}, {"eps", eps}}; }
@@ -74,8 +54,8 @@ Attrs rows(double eps) { return {{"axis", 1}, {"eps", eps}}; }
 TEST_CASE("NM-01 RMS normalisation does not square in 16 bits") {
   for (DType dtype : kFloats)
     check_result(OpKind::RmsNorm,
-                 {row(dtype, {8000, -8000, 8000, -8000}), vector(dtype, {1, 1, 1, 1})}, rows(1e-6),
-                 {1, -1, 1, -1});
+                 {row(dtype, {8000, -8000, 8000, -8000}), vector_of(dtype, {1, 1, 1, 1})},
+                 rows(1e-6), {1, -1, 1, -1});
 }
 
 TEST_CASE("NM-02 the variance of activations of 300 fits") {
@@ -102,7 +82,7 @@ TEST_CASE("NM-04 a constant row with an eps that 16 bits cannot hold") {
     check_result(OpKind::LayerNorm, {x}, rows(1e-12), {0, 0, 0, 0});
     for (const Tensors& results :
          run_everywhere(OpKind::LayerNormGrad,
-                        {x, row(dtype, {1, 2, 3, 4}), vector(dtype, {1, 1, 1, 1})}, rows(1e-6)))
+                        {x, row(dtype, {1, 2, 3, 4}), vector_of(dtype, {1, 1, 1, 1})}, rows(1e-6)))
       for (const InterpreterTensor& each : results) CHECK(each.all_finite());
   }
 }
@@ -131,8 +111,8 @@ TEST_CASE("NM-11 a running variance beyond the range of f16") {
   for (DType dtype : kFloats) {
     const DType wide = dtype == DType::F64 ? DType::F64 : DType::F32;
     check_result(OpKind::BatchNormInference,
-                 {row(dtype, {1000}), vector(wide, {0}), vector(wide, {1e5})}, {{"eps", 1e-5}},
-                 {3.16227766});
+                 {row(dtype, {1000}), vector_of(wide, {0}), vector_of(wide, {1e5})},
+                 {{"eps", 1e-5}}, {3.16227766});
   }
 }
 
@@ -145,7 +125,7 @@ TEST_CASE("NM-12 the mean is not taken in 16 bits") {
 TEST_CASE("a row with a cotangent of zeros leaks nothing into other gradients") {
   const InterpreterTensor x = make_tensor(Type(DType::F32, {2, 2}), {1, 3, kNan, 2});
   const InterpreterTensor dy = make_tensor(Type(DType::F32, {2, 2}), {1, 0, 0, 0});
-  const InterpreterTensor weight = vector(DType::F32, {2, 3});
+  const InterpreterTensor weight = vector_of(DType::F32, {2, 3});
   for (const Tensors& results : run_everywhere(OpKind::LayerNormGrad, {x, dy, weight}, rows(0)))
     for (const InterpreterTensor& each : results) {
       CHECK(each.all_finite());

@@ -18,10 +18,6 @@ using Numbers = std::vector<double>;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-InterpreterTensor vector_of(DType type, Numbers values) {
-  return make_tensor(Type(type, {static_cast<int64_t>(values.size())}), values);
-}
-
 Attrs along(int64_t axis, bool descending = false) {
   return {{"axis", axis}, {"descending", descending}};
 }

@@ -21,10 +21,6 @@ Attrs over(Ints axes, bool keepdims = false) {
   return {{"axes", Attr(axes)}, {"keepdims", keepdims}};
 }
 
-InterpreterTensor vector_of(DType type, std::vector<double> values) {
-  return make_tensor(Type(type, {static_cast<int64_t>(values.size())}), values);
-}
-
 }  // namespace
 
 TEST_CASE("the mean of 100,000 f16 ones is 1") {

@@ -17,10 +17,6 @@ using Numbers = std::vector<double>;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-InterpreterTensor vector_of(DType type, Numbers values) {
-  return make_tensor(Type(type, {static_cast<int64_t>(values.size())}), values);
-}
-
 Attrs along(int64_t axis, bool reverse = false, bool exclusive = false) {
   Attrs attrs{{"axis", axis}};
   if (reverse) attrs.set("reverse", true);

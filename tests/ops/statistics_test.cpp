@@ -28,10 +28,6 @@ Attrs with(Attrs attrs, const char* name, Attr value) {
   return attrs;
 }
 
-InterpreterTensor vector_of(DType type, Numbers values) {
-  return make_tensor(Type(type, {static_cast<int64_t>(values.size())}), values);
-}
-
 /// Of a vector of f32.
 double reduced(OpKind kind, Numbers values, Attrs attrs = over({0})) {
   return eval_op(kind, {vector_of(DType::F32, std::move(values))}, std::move(attrs)).number(0);

@@ -29,25 +29,16 @@ using Dims = std::vector<int64_t>;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::vector<InterpreterTensor> run_everywhere(OpKind kind, const Tensors& inputs,
-                                              const Attrs& attrs) {
-  std::vector<InterpreterTensor> out{eval_op(kind, inputs, attrs)};
-  std::vector<Type> types;
-  for (const InterpreterTensor& input : inputs) types.push_back(input.type);
-  for (bool fuse : {true, false}) {
-    runtime::CompileOptions options = in_memory();
-    options.fuse = fuse;
-    const std::unique_ptr<ir::Module> module = one_op_module(kind, types, attrs);
-    const std::unique_ptr<runtime::Executable> executable =
-        runtime::compile(module->clone(), module->functions()[0]->name(), options);
-    out.push_back(run_compiled(*executable, inputs).results[0]);
-  }
+/// The first result of the op everywhere.
+Tensors run_first(OpKind kind, const Tensors& inputs, const Attrs& attrs) {
+  Tensors out;
+  for (Tensors& results : run_everywhere(kind, inputs, attrs)) out.push_back(std::move(results[0]));
   return out;
 }
 
 void check(OpKind kind, const Tensors& inputs, const Attrs& attrs,
            const std::vector<double>& wanted) {
-  for (const InterpreterTensor& y : run_everywhere(kind, inputs, attrs)) {
+  for (const InterpreterTensor& y : run_first(kind, inputs, attrs)) {
     REQUIRE(y.elements() == std::ssize(wanted));
     for (size_t i = 0; i < wanted.size(); ++i) {
       INFO(std::string(ir::to_string(kind)) << ", element " << i);
@@ -188,10 +179,10 @@ TEST_CASE("the three convolutions are one bilinear form") {
   auto dot = [](const InterpreterTensor& a, const InterpreterTensor& b) {
     return std::inner_product(a.floats.begin(), a.floats.end(), b.floats.begin(), 0.0);
   };
-  const std::vector<InterpreterTensor> y = run_everywhere(OpKind::Conv, {x, w}, attrs);
+  const std::vector<InterpreterTensor> y = run_first(OpKind::Conv, {x, w}, attrs);
   const InterpreterTensor g = whole(y[0].type, 4);
-  const auto dx = run_everywhere(OpKind::ConvGradInput, {g, w}, with_shape(x.type.shape));
-  const auto dw = run_everywhere(OpKind::ConvGradWeight, {x, g}, with_shape(w.type.shape));
+  const auto dx = run_first(OpKind::ConvGradInput, {g, w}, with_shape(x.type.shape));
+  const auto dw = run_first(OpKind::ConvGradWeight, {x, g}, with_shape(w.type.shape));
   for (size_t way = 0; way < y.size(); ++way) {
     CHECK(dot(y[way], g) == dot(y[0], g));
     CHECK(dot(x, dx[way]) == dot(y[0], g));

@@ -5,6 +5,7 @@
 #include <mezzo/ir/plan.h>
 #include <mezzo/runtime/launch_text.h>
 #include <support/random_array.h>
+#include <support/run_op.h>
 
 #include <fmt/format.h>
 
@@ -124,6 +125,22 @@ Outcome run_interpreted(const runtime::Executable& executable, const Tensors& in
       outcome.parameters[static_cast<size_t>(updated.index())] =
           outcome.results[static_cast<size_t>(i)];
   return outcome;
+}
+
+std::vector<Tensors> run_everywhere(ir::OpKind kind, const Tensors& inputs,
+                                    const ir::Attrs& attrs) {
+  std::vector<Tensors> out{run_op(kind, inputs, attrs).results};
+  std::vector<ir::Type> types;
+  for (const ir::InterpreterTensor& input : inputs) types.push_back(input.type);
+  const std::unique_ptr<ir::Module> module = one_op_module(kind, types, attrs);
+  for (bool fuse : {true, false}) {
+    runtime::CompileOptions options = in_memory();
+    options.fuse = fuse;
+    const std::unique_ptr<runtime::Executable> executable =
+        runtime::compile(module->clone(), module->functions()[0]->name(), options);
+    out.push_back(run_compiled(*executable, inputs).results);
+  }
+  return out;
 }
 
 Tensors inputs_for(const ir::Function& function, uint64_t seed,

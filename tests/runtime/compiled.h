@@ -48,6 +48,9 @@ int64_t kernels_for_two_threads(const runtime::Executable& executable);
 /// The interpreter on the planned module of `executable`.
 Outcome run_interpreted(const runtime::Executable& executable, const Tensors& inputs);
 
+/// All results of an op by the interpreter, by its kernels, and by kernels of one op each.
+std::vector<Tensors> run_everywhere(ir::OpKind kind, const Tensors& inputs, const ir::Attrs& attrs);
+
 /// Inputs for the parameters of a function: small floats from `seed`, labels 0 to 2, scalar states
 /// given by name in `scalars`, else 0.
 Tensors inputs_for(const ir::Function& function, uint64_t seed,

@@ -30,4 +30,8 @@ ir::InterpreterTensor eval_op(ir::OpKind kind, const std::vector<ir::Interpreter
   return run_op(kind, inputs, std::move(attrs), declared).results.at(0);
 }
 
+ir::InterpreterTensor vector_of(ir::DType dtype, const std::vector<double>& values) {
+  return ir::make_tensor(ir::Type(dtype, {static_cast<int64_t>(values.size())}), values);
+}
+
 }  // namespace mezzo::test

@@ -24,4 +24,7 @@ ir::RunResult run_op(ir::OpKind kind, const std::vector<ir::InterpreterTensor>& 
 ir::InterpreterTensor eval_op(ir::OpKind kind, const std::vector<ir::InterpreterTensor>& inputs,
                               ir::Attrs attrs = {}, const std::vector<ir::Type>& declared = {});
 
+/// A tensor of one axis.
+ir::InterpreterTensor vector_of(ir::DType dtype, const std::vector<double>& values);
+
 }  // namespace mezzo::test
