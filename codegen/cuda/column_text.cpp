@@ -147,9 +147,10 @@ void ColumnText::present(size_t i, const std::string& array, bool total) {
   const std::string element = array + (lanes() > 1 ? "[j]" : "[0]");
   const std::string from = total ? reduction.total_type() : reduction.type;
   const std::string_view type = compute_type_name(reduction.op->result().dtype());
+  const std::string value = reduction.settled(element);
   RegionText::Text text{element, Level::Lane};
-  if (from != type)
-    text = region_.define(Level::Lane, type, fmt::format("({}){}", type, element),
+  if (from != type || value != element)
+    text = region_.define(Level::Lane, type, fmt::format("({}){}", type, value),
                           reduction.op->result());
   region_.preset(reduction.op->result(), text);
 }

@@ -9,15 +9,9 @@ struct Linear {
 };
 struct Chain {
   DEVICE Linear of(const Linear& x, const Linear& y) {
-    return {Multiply::of(x.a, y.a), (x.b == 0 ? 0.0 : x.b * y.a) + y.b};
+    return {held_product(x.a, y.a), (x.b == 0 ? 0.0 : x.b * y.a) + y.b};
   }
 };
-
-// The value that a running product stands for: one held at the largest number has left the range.
-DEVICE double running(double x) {
-  const bool held = magnitude_bits(x) == kInfinityBits - 1;
-  return held ? __longlong_as_double(__double_as_longlong(x) + 1) : x;
-}
 
 // What the threads before this one have of its line, in ascending order by halves; `all` is what
 // all of them have. X lines stand side by side in a block, Y threads to each; `parts` has room for

@@ -33,18 +33,35 @@ struct Add {
 };
 DEVICE u64 magnitude_bits(double x) { return (u64)__double_as_longlong(x) & ~(1ull << 63); }
 enum : u64 { kInfinityBits = 0x7FFull << 52 };
-// Of finite numbers at most the largest one, whose bits are those of infinity less 1: a product of
-// many one of which is 0 is 0, however they are grouped.
+DEVICE double of_bits(u64 magnitude, double sign) {
+  const u64 bits = (u64)__double_as_longlong(sign) & 1ull << 63;
+  return __longlong_as_double((i64)(magnitude | bits));
+}
+// Of finite numbers at most the largest one, whose bits are those of infinity less 1.
+DEVICE double held_product(double x, double y) {
+  const double product = x * y;
+  const bool finite = magnitude_bits(x) < kInfinityBits & magnitude_bits(y) < kInfinityBits;
+  return finite & magnitude_bits(product) == kInfinityBits ? of_bits(kInfinityBits - 1, product)
+                                                           : product;
+}
+// The NaN that stands for a product of finite numbers beyond the largest one, until a 0 ends it: a
+// product of many one of which is 0 is 0, however they are grouped.
+enum : u64 { kBeyondBits = 0x7FF80000B4700D0Cull };
+DEVICE bool is_beyond(double x) { return magnitude_bits(x) == kBeyondBits; }
 struct Multiply {
   DEVICE double of(double x, double y) {
-    const double product = x * y;
-    const bool finite = magnitude_bits(x) < kInfinityBits & magnitude_bits(y) < kInfinityBits;
-    return finite & magnitude_bits(product) == kInfinityBits
-               ? __longlong_as_double(__double_as_longlong(product) - 1)
-               : product;
+    const double a = is_beyond(x) ? of_bits(kInfinityBits - 1, x) : x;
+    const double b = is_beyond(y) ? of_bits(kInfinityBits - 1, y) : y;
+    const double product = a * b;
+    const u64 size = magnitude_bits(product);
+    const bool finite = magnitude_bits(a) < kInfinityBits & magnitude_bits(b) < kInfinityBits;
+    const bool stays = (is_beyond(x) | is_beyond(y)) & size != 0 & size < kInfinityBits;
+    return (finite & size == kInfinityBits) | stays ? of_bits(kBeyondBits, product) : product;
   }
   DEVICE i64 of(i64 x, i64 y) { return wrap_mul(x, y); }
 };
+// The number that a running product stands for.
+DEVICE double settled(double x) { return is_beyond(x) ? of_bits(kInfinityBits, x) : x; }
 // The larger; NaN if either is NaN, the maximum of -0 and +0 is +0.
 struct Maximum {
   DEVICE float of(float x, float y) {

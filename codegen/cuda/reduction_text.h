@@ -21,6 +21,10 @@ struct Reduction {
   bool is_float_sum() const { return fold == "Add" && type != "i64"; }
   /// Of what adds up accumulators: double for sums of floats.
   std::string total_type() const { return is_float_sum() ? "double" : type; }
+  /// What the accumulator `text` stands for.
+  std::string settled(const std::string& text) const {
+    return fold == "Multiply" && type != "i64" ? "settled(" + text + ")" : text;
+  }
 };
 
 /// Bytes of an accumulator of that type, which is no argmax's.

@@ -197,7 +197,8 @@ std::string RowText::of_row(const Reduction& reduction, const std::string& mine)
 
 void RowText::present(const Reduction& reduction, const std::string& type, const std::string& all) {
   const ir::Op& op = *reduction.op;
-  RegionText::Text result = region_.define(Level::Thread, type, all, op.result());
+  RegionText::Text result =
+      region_.define(Level::Thread, type, reduction.settled(all), op.result());
   const std::string_view own = compute_type_name(op.result().dtype());
   if (op.kind() == OpKind::Argmax)
     result =

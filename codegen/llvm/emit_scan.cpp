@@ -97,8 +97,7 @@ class ScanEmitter {
       case OpKind::Cumsum:
         return ir::is_float(state_) ? b_.CreateFAdd(state, x[0]) : b_.CreateAdd(state, x[0]);
       case OpKind::Cumprod:
-        return ir::is_float(state_) ? saturated_product(b_, state, x[0])
-                                    : b_.CreateMul(state, x[0]);
+        return ir::is_float(state_) ? running_product(b_, state, x[0]) : b_.CreateMul(state, x[0]);
       case OpKind::LinearScan: {
         Value* zero = llvm::Constant::getNullValue(state->getType());
         Value* kept =
@@ -110,16 +109,8 @@ class ScanEmitter {
     }
   }
 
-  /// What is stored of a state: a product that the state holds at the largest finite f64 has left
-  /// its range.
   Value* stored(Value* state) {
-    if (op_.kind() == OpKind::Cumprod && ir::is_float(state_)) {
-      Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, state);
-      Value* most = llvm::ConstantFP::get(state->getType(), std::numeric_limits<double>::max());
-      Value* infinity = b_.CreateBinaryIntrinsic(
-          llvm::Intrinsic::copysign, llvm::ConstantFP::getInfinity(state->getType()), state);
-      state = b_.CreateSelect(b_.CreateFCmpOEQ(size, most), infinity, state);
-    }
+    if (op_.kind() == OpKind::Cumprod && ir::is_float(state_)) state = settled_product(b_, state);
     const DType result = op_.result().dtype();
     return emitter_.convert(state_, ir::is_16bit(result) ? DType::F32 : result, state);
   }

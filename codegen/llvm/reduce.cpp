@@ -33,17 +33,52 @@ DType accumulated_type(const ir::Op& op) {
 
 }  // namespace
 
-Value* saturated_product(llvm::IRBuilderBase& b, Value* x, Value* y) {
-  Value* product = b.CreateFMul(x, y);
-  auto is_infinite = [&](Value* value) {
-    Value* size = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value);
-    return b.CreateFCmpOEQ(size, llvm::ConstantFP::getInfinity(value->getType()));
+namespace {
+
+/// The bits, but for the sign, of the NaN that stands for a product of finite numbers beyond the
+/// largest one, until a 0 ends it: as infinity it would make NaN of a later 0.
+constexpr uint64_t kBeyond = 0x7FF8'0000'B470'0D0C;
+
+Value* is_beyond(llvm::IRBuilderBase& b, Value* x) {
+  llvm::Type* bits = llvm::Type::getInt64Ty(b.getContext());
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
+    bits = llvm::FixedVectorType::get(bits, vector->getNumElements());
+  Value* unsigned_bits =
+      b.CreateAnd(b.CreateBitCast(x, bits), llvm::ConstantInt::get(bits, ~(uint64_t{1} << 63)));
+  return b.CreateICmpEQ(unsigned_bits, llvm::ConstantInt::get(bits, kBeyond));
+}
+
+Value* with_sign_of(llvm::IRBuilderBase& b, const llvm::APFloat& size, Value* sign) {
+  return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign,
+                                 llvm::ConstantFP::get(sign->getType(), size), sign);
+}
+
+}  // namespace
+
+Value* running_product(llvm::IRBuilderBase& b, Value* x, Value* y) {
+  const auto& semantics = llvm::APFloat::IEEEdouble();
+  Value* infinity = llvm::ConstantFP::getInfinity(x->getType());
+  auto size_of = [&](Value* value) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value); };
+  auto is_finite = [&](Value* value) { return b.CreateFCmpOLT(size_of(value), infinity); };
+  auto held = [&](Value* value, Value* beyond) {
+    Value* most = with_sign_of(b, llvm::APFloat::getLargest(semantics), value);
+    return b.CreateSelect(beyond, most, value);
   };
-  Value* given = b.CreateOr(is_infinite(x), is_infinite(y));
-  Value* overflows = b.CreateAnd(is_infinite(product), b.CreateNot(given));
-  Value* most = llvm::ConstantFP::get(product->getType(), std::numeric_limits<double>::max());
-  Value* limit = b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, most, product);
-  return b.CreateSelect(overflows, limit, product);
+  Value *x_beyond = is_beyond(b, x), *y_beyond = is_beyond(b, y);
+  Value *x_held = held(x, x_beyond), *y_held = held(y, y_beyond);
+  Value* product = b.CreateFMul(x_held, y_held);
+  Value* overflows = b.CreateAnd(b.CreateFCmpOEQ(size_of(product), infinity),
+                                 b.CreateAnd(is_finite(x_held), is_finite(y_held)));
+  Value* zero = llvm::ConstantFP::get(x->getType(), 0.0);
+  Value* ordinary = b.CreateAnd(b.CreateFCmpONE(product, zero), is_finite(product));
+  Value* stays = b.CreateAnd(b.CreateOr(x_beyond, y_beyond), ordinary);
+  Value* beyond = with_sign_of(b, llvm::APFloat(semantics, llvm::APInt(64, kBeyond)), product);
+  return b.CreateSelect(b.CreateOr(overflows, stays), beyond, product);
+}
+
+Value* settled_product(llvm::IRBuilderBase& b, Value* product) {
+  Value* infinity = with_sign_of(b, llvm::APFloat::getInf(llvm::APFloat::IEEEdouble()), product);
+  return b.CreateSelect(is_beyond(b, product), infinity, product);
 }
 
 Reducer::Reducer(RegionEmitter& emitter, const ir::Op& op, int lanes)
@@ -107,7 +142,7 @@ Value* Reducer::combine(Value* x, Value* y) {
   llvm::IRBuilderBase& b = emitter_.builder();
   if (adds(op_)) return ir::is_float(accumulated_) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
   if (op_.kind() == OpKind::Prod)
-    return ir::is_float(accumulated_) ? saturated_product(b, x, y) : b.CreateMul(x, y);
+    return ir::is_float(accumulated_) ? running_product(b, x, y) : b.CreateMul(x, y);
   return emitter_.extremum(op_.kind() != OpKind::Min, dtype_, x, y);
 }
 
@@ -181,9 +216,9 @@ Value* Reducer::finish(int64_t count, bool fold_lanes) {
   // rounding.
   if (adds(op_) && count == 0) value = llvm::Constant::getNullValue(value->getType());
   if (!ir::is_float(result)) return emitter_.convert(accumulated_, result, value);
-  if (op_.kind() == OpKind::Prod && dtype_ != DType::F64)
-    return emitter_.convert(DType::F64, DType::F32, value);
-  return value;
+  if (op_.kind() != OpKind::Prod) return value;
+  value = settled_product(b, value);
+  return dtype_ == DType::F64 ? value : emitter_.convert(DType::F64, DType::F32, value);
 }
 
 Value* Reducer::better(Value* value, Value* index, Value* than, Value* than_index) {

@@ -7,9 +7,11 @@
 
 namespace mezzo::codegen {
 
-/// x y of doubles, at most the largest finite one where both are finite: a product of many finite
-/// numbers one of which is 0 is 0, however they are grouped.
-llvm::Value* saturated_product(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y);
+/// One more factor of a product of doubles. A product of finite numbers that leaves the range stays
+/// out of it until a 0 makes it 0, however its factors are grouped.
+llvm::Value* running_product(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y);
+/// The number that a running product stands for: infinite where it has left the range.
+llvm::Value* settled_product(llvm::IRBuilderBase& b, llvm::Value* product);
 
 /// Sums, and what a scatter_add adds at one place, accumulate in the wide type of their element
 /// type: f32 for 16-bit and f32, f64 for f64, i64 for integers. A float sum restarts every

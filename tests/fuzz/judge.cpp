@@ -83,6 +83,19 @@ InterpreterTensor reference(const ir::Op& op, const Tensors& operands, DType dty
       .results.at(static_cast<size_t>(result));
 }
 
+/// Of products of bf16 the sum of what terms with a subnormal factor add: an element for each of
+/// the result.
+std::vector<double> flushed_operands(const ir::Op& op, const Tensors& operands, int result) {
+  Tensors all = wide_copies(op, operands, true), normal = all;
+  for (InterpreterTensor& tensor : normal)
+    for (double& value : tensor.floats)
+      if (value < 0x1p-126) value = 0;
+  std::vector<double> sums = reference(op, all, DType::F64, result).floats;
+  const std::vector<double> kept = reference(op, normal, DType::F64, result).floats;
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] = std::isfinite(sums[i]) ? sums[i] - kept[i] : 0;
+  return sums;
+}
+
 /// The bound of an elementwise row in units in the last place; special regions are in `bounds`.
 double elementwise_ulps(OpKind kind, DType dtype) {
   if (dtype == DType::F64) return 4;
@@ -191,8 +204,12 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
       }
       double roundings = 256 + std::log2(std::max(terms, 1.0)) +
                          (operands.size() > 2 || op.kind() == OpKind::Mean);
+      // Matrix units may take subnormal bf16 operands for 0.
+      std::vector<double> flushed(count);
+      if (op.kind() == OpKind::Matmul && operands[0].type.dtype == DType::BF16)
+        flushed = flushed_operands(op, operands, result);
       for (size_t i = 0; i < count; ++i)
-        out[i] = rounding(i) + unit * roundings * sums.floats[i] +
+        out[i] = rounding(i) + unit * roundings * sums.floats[i] + flushed[i] +
                  std::ldexp(terms, smallest_exponent(wide ? DType::F64 : DType::F32));
       // A mean whose sum leaves the accumulator's range may be anything.
       for (size_t i = 0; i < count && op.kind() == OpKind::Mean; ++i)

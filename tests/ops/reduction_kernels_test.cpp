@@ -92,6 +92,47 @@ TEST_CASE("kernels keep the conventions of special rows") {
   }
 }
 
+TEST_CASE("a product that leaves the range is infinite, and 0 after a 0, in every direction") {
+  struct Case {
+    DType dtype;
+    std::vector<double> factors, running;
+  };
+  const double most = std::numeric_limits<double>::max();
+  const std::vector<Case> cases = {
+      {DType::F64, {1e200, -1e200, 2, 0.5}, {1e200, -kInf, -kInf, -kInf}},
+      {DType::F64, {1e200, 1e200, 0, 1e200}, {1e200, kInf, 0, 0}},
+      {DType::F64, {most, 1, -1}, {most, most, -most}},
+      {DType::F64, {1e200, 1e200, kInf, -1}, {1e200, kInf, kInf, -kInf}},
+      {DType::F64, {1e200, 1e200, kNan}, {1e200, kInf, kNan}},
+      {DType::F32, {1e38, -1e38, 0, 1e38}, {1e38, -kInf, 0, 0}},
+      {DType::F32, std::vector<double>(9, 0x1p127), {}},
+      {DType::F16, {60000, 2, -1}, {60000, kInf, -kInf}},
+      {DType::BF16, {0x1p127, -2, 0}, {0x1p127, -kInf, 0}},
+  };
+  for (Case each : cases) {
+    const auto n = static_cast<int64_t>(each.factors.size());
+    for (double& x : each.factors) x = ir::round_to(each.dtype, x);
+    if (each.running.empty())
+      each.running = {0x1p127}, each.running.resize(each.factors.size(), kInf);
+    for (double& x : each.running) x = ir::round_to(each.dtype, x);
+    INFO(std::string(to_string(each.dtype)) << " product of " << n);
+    const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+    // Three columns, so that both a line and lines side by side are multiplied.
+    const InterpreterTensor line = row(each.factors, each.dtype);
+    std::vector<double> thrice;
+    for (double x : each.factors) thrice.insert(thrice.end(), 3, x);
+    const InterpreterTensor columns = ir::make_tensor(Type(each.dtype, {n, 3}), thrice);
+    const Tensors totals = {
+        compiled(OpKind::Prod, {line}, {{"axes", Attr(std::vector<int64_t>{1})}})[0],
+        compiled(OpKind::Prod, {columns}, {{"axes", Attr(std::vector<int64_t>{0})}})[0]};
+    for (const InterpreterTensor& total : totals)
+      for (double x : total.floats) CHECK(same(x, each.running.back()));
+    const InterpreterTensor running = compiled(OpKind::Cumprod, {line}, {{"axis", 1}})[0];
+    for (size_t i = 0; i < each.running.size(); ++i)
+      CHECK(same(running.floats[i], each.running[i]));
+  }
+}
+
 TEST_CASE("norms of every order and variances of every correction are within their bounds") {
   const InterpreterTensor x = random_array('a', Type(DType::F32, {5, 300}), 11);
   for (int64_t axis : {0, 1}) {
