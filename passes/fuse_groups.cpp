@@ -30,6 +30,13 @@ bool pays_with_columns(const Classified& kernel) {
   return kernel.family == Family::RowsColumns && columns <= kLongestRowWithColumns;
 }
 
+bool is_empty(const Op& op) { return op.result().type().elements() == 0; }
+
+/// A kernel of nothing computes nothing, not even what flags an overflow.
+bool is_lost_in(const Op& op, const Op& reader) {
+  return op.num_operands() > 0 && !is_empty(op) && reader.num_results() > 0 && is_empty(reader);
+}
+
 bool is_widening_cast(const Op& op) {
   return op.kind() == OpKind::Cast &&
          byte_size(op.result().dtype()) > byte_size(op.operand(0).dtype());
@@ -98,7 +105,7 @@ void FuseGraph::materialize_inlined() {
     int first = std::numeric_limits<int>::max();
     for (Op* user : node.op->result().users()) {
       const auto reader = static_cast<size_t>(node_of(user));
-      stored |= nodes_[reader].role == Role::Body;
+      stored |= nodes_[reader].role == Role::Body || is_lost_in(*node.op, *user);
       first = std::min(first, runs[reader]);
     }
     const bool late = first > node.before && first < std::numeric_limits<int>::max();
@@ -313,6 +320,8 @@ bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& bot
   if (!scalar && !has(producer, is_reduction) &&
       (!has(producer, is_tensor) || !has(consumer, is_tensor)))
     return false;
+  // What a kernel of nothing reads is computed elsewhere.
+  if (has(producer, is_empty) != has(consumer, is_empty)) return false;
   // A backward op on a forward value would add an output to the forward kernel; its reader can do
   // it instead.
   if (how == Merge::Forwards && !has(producer, is_reduction) && has(producer, is_forward) &&

@@ -204,6 +204,8 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
       }
       double roundings = 256 + std::log2(std::max(terms, 1.0)) +
                          (operands.size() > 2 || op.kind() == OpKind::Mean);
+      // The reference of an f64 sum is one, term after term.
+      if (wide) roundings += terms;
       // Matrix units may take subnormal bf16 operands for 0.
       std::vector<double> flushed(count);
       if (op.kind() == OpKind::Matmul && operands[0].type.dtype == DType::BF16)
