@@ -103,9 +103,16 @@ class Mapper {
   }
 
  private:
+  /// Of an axis that runs along none of the space.
+  static int8_t own_axis(int i) { return static_cast<int8_t>(-2 - i); }
+
   static AxisMap operand_map(const Op& op, int number, const AxisMap& map) {
     AxisMap out = empty_map();
     const Shape &from = op.result().shape(), &to = op.operand(number).shape();
+    if (op.info().has(Trait::Random) && number == 0) {  // the state, read whole at every element
+      for (int i = 0; i < to.rank(); ++i) out[static_cast<size_t>(i)] = own_axis(i);
+      return out;
+    }
     if (is_reduction(op.kind())) {
       std::vector<int64_t> axes = reduced_axes(op);
       bool keepdims = op.bool_attr("keepdims");
@@ -153,8 +160,7 @@ class Mapper {
       case OpKind::Remap:
         // Offsets are not part of the map: a value behind them is another one than the same value
         // read directly.
-        for (int i = 0; i < to.rank(); ++i)
-          out[static_cast<size_t>(i)] = static_cast<int8_t>(-2 - i);
+        for (int i = 0; i < to.rank(); ++i) out[static_cast<size_t>(i)] = own_axis(i);
         return out;
       default:  // elementwise and broadcast_to: aligned at the last axis
         for (int i = 0; i < to.rank(); ++i) {

@@ -67,9 +67,9 @@ std::unique_ptr<ir::Module> without_op(const ir::Module& module, int index, int 
   Op* op = function.body().front();
   for (int i = 0; i < index; ++i) op = op->next();
   if (op->num_results() == 0 || operand >= op->num_operands()) return nullptr;
-  if (operand >= 0 && !(op->operand(operand).type() == op->result().type())) return nullptr;
   for (Value result : op->results()) {
     if (result.unused()) continue;
+    if (operand >= 0 && !(op->operand(operand).type() == result.type())) return nullptr;
     Value stand_in = operand >= 0 ? op->operand(operand)
                                   : function.add_parameter(result.type(), free_name(function));
     result.replace_all_uses_with(stand_in);
