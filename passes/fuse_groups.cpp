@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 
 namespace mezzo::passes {
@@ -51,6 +52,8 @@ FuseGraph::FuseGraph(Function& function) : function_(function) {
     nodes_.back().role = role_of(op);
     if (op.info().has(Trait::Effect)) effects_.push_back(size() - 1);
   }
+  beside_.resize(nodes_.size());
+  std::iota(beside_.begin(), beside_.end(), 0);
   find_windows();
   materialize_inlined();
   find_judged();
@@ -266,8 +269,17 @@ KernelOps FuseGraph::ops_of(const std::vector<int>& nodes) const {
   return ops;
 }
 
+int FuseGraph::first_beside(int node) const {
+  while (beside_[static_cast<size_t>(node)] != node) {
+    int& next = beside_[static_cast<size_t>(node)];
+    next = beside_[static_cast<size_t>(next)];
+    node = next;
+  }
+  return node;
+}
+
 bool FuseGraph::path_between(int from, int to) const {
-  int oldest = groups_[static_cast<size_t>(from)].nodes.front();
+  const int oldest = first_beside(groups_[static_cast<size_t>(from)].nodes.front());
   std::vector<int> work;
   for (int node : groups_[static_cast<size_t>(to)].nodes) {
     append_sources(node, work);
@@ -290,7 +302,7 @@ bool FuseGraph::path_between(int from, int to) const {
     if (--budget < 0) return true;
     std::vector<int> alone{current};
     const std::vector<int>& members = group < 0 ? alone : groups_[static_cast<size_t>(group)].nodes;
-    // Nothing that is older than `from` as a whole can depend on it.
+    // What no group joins to something as new as `from` cannot depend on it.
     if (members.back() < oldest) continue;
     for (int member : members) {
       append_sources(member, work);
@@ -376,6 +388,9 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
   kept.has_columns |= gone.has_columns || how == Merge::Columns;
   gone.nodes.clear();
   kept.nodes = std::move(both);
+  for (int node = first_beside(kept.nodes.back()); node > kept.nodes.front();
+       node = first_beside(node))
+    beside_[static_cast<size_t>(node)] = node - 1;
   return true;
 }
 

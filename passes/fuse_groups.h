@@ -81,6 +81,9 @@ class FuseGraph {
   /// Where the node is an effect, what it judges by flags, as far as that is not older than
   /// `oldest`.
   void append_judged(int node, int oldest, std::vector<int>& sources) const;
+  /// The first of the nodes around this one that groups hold together: no group has a node before
+  /// it and one from it on.
+  int first_beside(int node) const;
   /// Whether a node outside of both groups lies on a path from `from` to `to`; true when the search
   /// gives up.
   bool path_between(int from, int to) const;
@@ -119,6 +122,9 @@ class FuseGraph {
   ir::Function& function_;
   std::vector<Node> nodes_;
   std::vector<Group> groups_;
+  /// Of each node itself, or an older one where a group spans the place before it; shortened by
+  /// reading.
+  mutable std::vector<int> beside_;
   std::unordered_map<const ir::Op*, int> index_;
   std::vector<int> effects_;                             // nodes
   std::unordered_map<int, std::vector<int>> judged_by_;  // nodes that each effect waits for

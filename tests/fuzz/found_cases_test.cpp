@@ -300,6 +300,24 @@ TEST_CASE("smoothing of 1 leaves the label no share, also where its logit is -in
             .floats[0] == kInfinity);
 }
 
+TEST_CASE("kernels that hold what is far apart are joined in no circle") {
+  check_text(R"(module @m {
+  func @f(%s0: tensor<1x1x1x7xbf16>, %s1: tensor<1x1x1x7xf16>, %rng: tensor<2xi64>, %p3: tensor<i64>) -> (tensor<1x2x2x8xbf16>, tensor<0x0x1xf32>) {
+    %0, %1 = attention %s1, %s1, %s1 {acc = f32, scale = 0.25} : (tensor<1x1x1x7xf16>, tensor<1x1x1x7xf16>, tensor<1x1x1x7xf16>) -> (tensor<1x1x1x7xf16>, tensor<1x1x1xf32>)
+    %2, %3 = attention %s0, %s0, %s0, %1, %rng, %p3 {acc = f32, masked = true, rate = 0.25, scale = 0.25, stream = 486} : (tensor<1x1x1x7xbf16>, tensor<1x1x1x7xbf16>, tensor<1x1x1x7xbf16>, tensor<1x1x1xf32>, tensor<2xi64>, tensor<i64>) -> (tensor<1x1x1x7xbf16>, tensor<1x1x1xf32>)
+    %4 = neg %s0 : tensor<1x1x1x7xbf16>
+    %5, %6 = attention %s0, %4, %s0 {acc = f32, causal = true, scale = 0.25} : (tensor<1x1x1x7xbf16>, tensor<1x1x1x7xbf16>, tensor<1x1x1x7xbf16>) -> (tensor<1x1x1x7xbf16>, tensor<1x1x1xf32>)
+    %7 = softmax_grad %6, %1 {axis = 0} : tensor<1x1x1xf32>
+    %8 = kl_div %2, %4 : tensor<1x1x1x7xbf16>
+    %9 = pad %8 {high = [0, 0, 0, 1], interior = [1, 1, 0, 0], low = [0, 1, 1, 0]} : tensor<1x1x1x7xbf16> -> tensor<1x2x2x8xbf16>
+    %10 = slice %7 {ends = [0, 0, 1], starts = [0, 0, 0], steps = [1, 1, 1]} : tensor<1x1x1xf32> -> tensor<0x0x1xf32>
+    return %9, %10 : (tensor<1x2x2x8xbf16>, tensor<0x0x1xf32>)
+  }
+}
+)",
+             Judged::OpByOp);
+}
+
 TEST_CASE("a cast from bf16 to f16 marks the elements that overflow") {
   auto executable = runtime::compile(ir::parse(R"(module @m {
   func @f(%x: tensor<4xbf16>) -> tensor<4xf16> {
