@@ -333,7 +333,12 @@ bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& bot
       (!has(producer, is_tensor) || !has(consumer, is_tensor)))
     return false;
   // What a kernel of nothing reads is computed elsewhere.
-  if (has(producer, is_empty) != has(consumer, is_empty)) return false;
+  for (int node : groups_[static_cast<size_t>(consumer)].nodes)
+    for (Value value : nodes_[static_cast<size_t>(node)].op->operands())
+      if (!value.is_parameter() && nodes_[static_cast<size_t>(node_of(value.op()))].group >= 0 &&
+          find(nodes_[static_cast<size_t>(node_of(value.op()))].group) == producer &&
+          is_lost_in(*value.op(), *nodes_[static_cast<size_t>(node)].op))
+        return false;
   // A backward op on a forward value would add an output to the forward kernel; its reader can do
   // it instead.
   if (how == Merge::Forwards && !has(producer, is_reduction) && has(producer, is_forward) &&

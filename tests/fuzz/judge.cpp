@@ -83,16 +83,18 @@ InterpreterTensor reference(const ir::Op& op, const Tensors& operands, DType dty
       .results.at(static_cast<size_t>(result));
 }
 
-/// Of products of bf16 the sum of what terms with a subnormal factor add: an element for each of
-/// the result.
-std::vector<double> flushed_operands(const ir::Op& op, const Tensors& operands, int result) {
+/// What a product of bf16 may lose where subnormal operands and sums of `terms` products are taken
+/// for 0, for each element of the result.
+std::vector<double> flushed_parts(const ir::Op& op, const Tensors& operands, int result,
+                                  double terms) {
   Tensors all = wide_copies(op, operands, true), normal = all;
   for (InterpreterTensor& tensor : normal)
     for (double& value : tensor.floats)
       if (value < 0x1p-126) value = 0;
   std::vector<double> sums = reference(op, all, DType::F64, result).floats;
   const std::vector<double> kept = reference(op, normal, DType::F64, result).floats;
-  for (size_t i = 0; i < sums.size(); ++i) sums[i] = std::isfinite(sums[i]) ? sums[i] - kept[i] : 0;
+  for (size_t i = 0; i < sums.size(); ++i)
+    sums[i] = (std::isfinite(sums[i]) ? sums[i] - kept[i] : 0) + terms * 0x1p-126;
   return sums;
 }
 
@@ -206,10 +208,9 @@ std::vector<double> bounds(const ir::Op& op, const Tensors& operands,
                          (operands.size() > 2 || op.kind() == OpKind::Mean);
       // The reference of an f64 sum is one, term after term.
       if (wide) roundings += terms;
-      // Matrix units may take subnormal bf16 operands for 0.
       std::vector<double> flushed(count);
       if (op.kind() == OpKind::Matmul && operands[0].type.dtype == DType::BF16)
-        flushed = flushed_operands(op, operands, result);
+        flushed = flushed_parts(op, operands, result, terms);
       for (size_t i = 0; i < count; ++i)
         out[i] = rounding(i) + unit * roundings * sums.floats[i] + flushed[i] +
                  std::ldexp(terms, smallest_exponent(wide ? DType::F64 : DType::F32));
