@@ -49,6 +49,7 @@ set(MEZZO_PUBLIC_HEADERS
   ir/graph.h
   ir/hash.h
   ir/hash128.h
+  ir/index_fault.h
   ir/interpreter.h
   ir/interpreter_tensor.h
   ir/kernel_families.def

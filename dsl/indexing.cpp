@@ -26,11 +26,19 @@ Value index_value(Trace& trace, OpKind kind, const Operand& indices) {
              : detail::single(trace, kind, indices);
 }
 
-Tensor read(OpKind kind, const Operand& x, const Operand& indices, int64_t axis) {
+/// Messages about `value` name the function that the program called.
+Value written_as(const char* name, Value value, ir::Location location) {
+  value.op()->set_origin({ir::intern(name), location});
+  return value;
+}
+
+/// As the function `name` of the language.
+Tensor read(OpKind kind, const char* name, const Operand& x, const Operand& indices, int64_t axis) {
   Trace& trace = require(kind, x);
   const Value from = detail::single(trace, kind, x);
-  return trace.tensor(trace.make(kind, {from, index_value(trace, kind, indices)},
-                                 {{"axis", detail::from_start(axis, x.rank())}}, x.location()));
+  const Value read = trace.make(kind, {from, index_value(trace, kind, indices)},
+                                {{"axis", detail::from_start(axis, x.rank())}}, x.location());
+  return trace.tensor(written_as(name, read, x.location()));
 }
 
 Tensor add_at(OpKind kind, const Operand& x, const Operand& indices, const Operand& updates,
@@ -54,13 +62,14 @@ Operand broadcast_beside(const Operand& other, const Operand& x, int64_t axis) {
 }  // namespace
 
 Tensor gather(Operand x, Operand indices, int64_t axis) {
-  return read(OpKind::Gather, x, indices, axis);
+  return read(OpKind::Gather, "gather", x, indices, axis);
 }
 
 Tensor take_along_axis(Operand x, Operand indices, int64_t axis) {
   const int64_t along = detail::from_start(axis, x.rank());
   const Operand wide = broadcast_beside(x, indices, along);
-  return read(OpKind::TakeAlongAxis, wide, broadcast_beside(indices, wide, along), along);
+  return read(OpKind::TakeAlongAxis, "take_along_axis", wide,
+              broadcast_beside(indices, wide, along), along);
 }
 
 Tensor scatter_add(Operand x, Operand indices, Operand updates, int64_t axis) {
@@ -76,7 +85,7 @@ Tensor embedding(Operand table, Operand indices) {
     throw UserError(table.location(),
                     "embedding: the table must have rank 2, not " + to_string(table.type()),
                     "rows of a table [count, width] are read; for other shapes use gather");
-  return gather(table, indices, 0);
+  return read(OpKind::Gather, "embedding", table, indices, 0);
 }
 
 Tensor one_hot(Operand indices, int64_t classes, DType dtype) {
@@ -87,7 +96,8 @@ Tensor one_hot(Operand indices, int64_t classes, DType dtype) {
                     "one_hot: there must be at least one class, not " + std::to_string(classes));
   const Value value = index_value(trace, OpKind::CheckIndex, indices);
   const Value checked = trace.make(OpKind::CheckIndex, {value}, {{"size", classes}}, location);
-  const Tensor places = unsqueeze({trace.tensor(checked), location}, value.type().rank());
+  const Tensor places = unsqueeze(
+      {trace.tensor(written_as("one_hot", checked, location)), location}, value.type().rank());
   Dims dims(std::vector<int64_t>(static_cast<size_t>(value.type().rank()), 1));
   dims.push_back(classes);
   const Tensor numbers = iota(dims, i32, value.type().rank(), location);
@@ -131,7 +141,7 @@ Tensor dynamic_slice(Operand x, Operands starts, Dims sizes) {
     // In 64 bits, so that no start wraps around into the axis.
     const Tensor places = add({cast({start.tensor(), location}, i64), location},
                               {iota({sizes[i]}, i64, 0, location), location});
-    part = gather({part, location}, {places, location}, axis);
+    part = read(OpKind::Gather, "dynamic_slice", {part, location}, {places, location}, axis);
   }
   return part;
 }

@@ -151,6 +151,14 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments, ir::Locat
   for (int i = 0; i < function.num_results(); ++i)
     results.push_back(function.updated_parameter(i) ? nullptr : &out[next++]);
   if (entry.program->run(parameters, results).raised()) {
+    const auto argument = [&](int parameter) -> const Array* {
+      auto input = entry.inputs.find(function.parameter(parameter).name());
+      return input == entry.inputs.end() ? nullptr : &arguments[input->second];
+    };
+    if (const auto fault = runtime::find_index_fault(*entry.program, argument))
+      throw UserError(
+          fault->location().known() ? fault->location() : location, fault->text(),
+          fault->remedy() + (location.known() ? "; the call is at " + to_string(location) : ""));
     const bool divides = ir::divides_integers(function.body());
     throw UserError(location,
                     std::string("jit: an index is out of range") +

@@ -47,12 +47,10 @@ std::string describe_producer(const ir::Op* op) {
 
 namespace {
 
-/// The first label out of range, in words; empty when there is none.
-std::string bad_label(const TrainingModule& traced, const TrainerState::Batch& batch,
-                      ir::Location& location) {
-  std::vector<const LabelRange*> computed;
+/// The first target out of range, in words; empty when there is none.
+std::string bad_target(const TrainingModule& traced, const TrainerState::Batch& batch,
+                       ir::Location& location) {
   for (const LabelRange& range : traced.labels) {
-    if (!range.of_targets) computed.push_back(&range);
     for (int64_t i = 0; range.of_targets && i < batch.targets.type.elements(); ++i) {
       int64_t label = batch.targets.as_integer(i);
       if (label == range.ignore_index || (label >= 0 && label < range.classes)) continue;
@@ -66,10 +64,7 @@ std::string bad_label(const TrainingModule& traced, const TrainerState::Batch& b
                          ir::counted(range.classes, "class", "classes"));
     }
   }
-  if (computed.size() != 1) return "";  // of several, any may be the one
-  location = computed[0]->location;
-  return fmt::format("cross_entropy: a label is out of range for {}",
-                     ir::counted(computed[0]->classes, "class", "classes"));
+  return "";
 }
 
 std::string bad_parameter(const TrainerState::Built& built) {
@@ -140,15 +135,24 @@ UserError stop_error(const TrainingDescription& description, const TrainerState:
                      int steps, double scale, bool ahead) {
   ir::Location location = description.location;
   if (code == VerdictCode::BadIndex) {
-    std::string text = bad_label(built.traced, batch, location);
+    const std::string happened = ahead ? "this step updated nothing, the next may have been taken; "
+                                       : "nothing was updated; ";
+    std::string text = bad_target(built.traced, batch, location);
     const bool divides = ir::divides_integers(built.program->function().body());
-    if (text.empty())
+    if (text.empty()) {
+      const auto given = [&](int parameter) -> const Array* {
+        const auto place = static_cast<size_t>(parameter);
+        if (built.states[place] || built.parameters[place]) return nullptr;
+        return parameter == 0 ? &batch.inputs : parameter == 1 ? &batch.targets : &batch.count;
+      };
+      if (const auto fault = runtime::find_index_fault(*built.program, given))
+        return UserError(fault->location().known() ? fault->location() : location, fault->text(),
+                         happened + fault->remedy());
       text = std::string("an index is out of range") +
              (divides ? ", or an integer is divided by 0" : "");
+    }
     return UserError(location, text,
-                     (ahead ? "this step updated nothing, the next may have been taken; "
-                            : "nothing was updated; ") +
-                         std::string("labels and indices must lie in [0, size)") +
+                     happened + "labels and indices must lie in [0, size)" +
                          (divides ? "; divisors of floor_div and remainder must not be 0" : ""));
   }
   if (code == VerdictCode::NonfiniteParameter)

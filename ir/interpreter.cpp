@@ -183,7 +183,8 @@ void evaluate(OpRun& run) {
   }
 }
 
-/// The largest number of a word in the region and in the kernels inside it, or -1.
+}  // namespace
+
 int64_t largest_word(const Region& region) {
   int64_t largest = -1;
   for (const Op& op : region) {
@@ -193,18 +194,18 @@ int64_t largest_word(const Region& region) {
   return largest;
 }
 
-}  // namespace
+void Execution::run_op(const Op& op) {
+  OpRun run{*this, op, {}, {}};
+  for (Value operand : op.operands()) run.operands.push_back(&get(operand));
+  for (Value result : op.results()) run.results.emplace_back(result.type());
+  evaluate(run);
+  if (options.observe) options.observe(op, run.results);
+  for (int i = 0; i < op.num_results(); ++i)
+    values[op.result(i).def()] = std::move(run.results[static_cast<size_t>(i)]);
+}
 
 void Execution::run_region(const Region& region) {
-  for (const Op& op : region) {
-    OpRun run{*this, op, {}, {}};
-    for (Value operand : op.operands()) run.operands.push_back(&get(operand));
-    for (Value result : op.results()) run.results.emplace_back(result.type());
-    evaluate(run);
-    if (options.observe) options.observe(op, run.results);
-    for (int i = 0; i < op.num_results(); ++i)
-      values[op.result(i).def()] = std::move(run.results[static_cast<size_t>(i)]);
-  }
+  for (const Op& op : region) run_op(op);
 }
 
 RunResult run(const Module& module, const Function& function,

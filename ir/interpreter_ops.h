@@ -26,9 +26,14 @@ struct Execution {
   /// Null when the value is not computed yet.
   const InterpreterTensor* find(Value value) const;
   const InterpreterTensor& get(Value value) const;
+  /// Runs an op whose operands are there.
+  void run_op(const Op& op);
   /// Runs the ops of a region whose parameters are set, up to its terminator.
   void run_region(const Region& region);
 };
+
+/// The largest number of a word in the region and in the kernels inside it, or -1.
+int64_t largest_word(const Region& region);
 
 /// One op being evaluated: operands, and results that start as zeros.
 struct OpRun {

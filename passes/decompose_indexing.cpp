@@ -7,11 +7,13 @@ namespace mezzo::passes {
 
 std::vector<Value> decompose_add_along_axis(const Composite& op, ir::Builder& builder) {
   Parts parts{builder};
-  const Value x = op.operand(0), indices = op.operand(1);
+  const Value x = op.operand(0);
   const int axis = static_cast<int>(op.int_attr("axis"));
   // The rule of the op has seen to it that every number fits.
   const DType number = DType::I32;
   const int64_t length = x.shape()[axis];
+  // The flag is raised here, where the axis and the index are those that the program wrote.
+  const Value indices = parts.make(OpKind::CheckIndex, {op.operand(1)}, {{"size", length}});
   // A u8 holds no length beyond 255, and is below all of them.
   const bool always = indices.dtype() == DType::U8 && length > 255;
   const Value below =
@@ -37,7 +39,7 @@ std::vector<Value> decompose_add_along_axis(const Composite& op, ir::Builder& bu
              OpKind::Mul,
              {place, parts.scalar(number, static_cast<double>(strides[static_cast<size_t>(i)]))})});
   }
-  // No row: scatter_add leaves it out and raises the flag.
+  // No row: scatter_add leaves it out.
   row = parts.make(OpKind::Where, {inside, row, parts.scalar(number, -1)});
   const Value added = parts.make(OpKind::ScatterAdd,
                                  {builder.reshape(x, Shape{x.type().elements()}),

@@ -23,6 +23,7 @@ class CompiledProgram : public Program {
                   const CompileOptions& options)
       : executable_(compile(std::move(module), function, options, &report)) {}
   const ir::Function& function() const override { return executable_->function(); }
+  const ir::Module& module() const override { return executable_->module(); }
   IndexFlag run(std::span<const Binding> parameters, std::span<HostArray* const> results) override {
     return executable_->run(parameters, results);
   }
@@ -61,6 +62,7 @@ class InterpretedProgram : public Program {
   }
 
   const ir::Function& function() const override { return *function_; }
+  const ir::Module& module() const override { return *module_; }
 
   IndexFlag run(std::span<const Binding> bound, std::span<HostArray* const> arrays) override {
     const auto [parameters, results] = host_pointers(*function_, bound, arrays);
@@ -120,6 +122,16 @@ class InterpretedProgram : public Program {
 };
 
 }  // namespace
+
+std::optional<ir::IndexFault> find_index_fault(
+    const Program& program, const std::function<const HostArray*(int parameter)>& array) {
+  const auto read = [&](int parameter) -> std::optional<ir::InterpreterTensor> {
+    const HostArray* found = array(parameter);
+    if (!found) return std::nullopt;
+    return ir::from_bytes(found->type, found->bytes());
+  };
+  return ir::find_index_fault(program.module(), program.function(), read);
+}
 
 std::unique_ptr<Program> build_program(std::unique_ptr<ir::Module> module,
                                        const std::string& function, const CompileOptions& options) {

@@ -151,7 +151,16 @@ int run(const RunArguments& arguments) {
     std::printf("%s\n", runtime::result_line(function, static_cast<int>(i), results[i]).c_str());
   }
   if (!flag.raised()) return 0;
-  std::fprintf(stderr, "error: an index or a label is out of range; the results are not valid\n");
+  const std::vector<bool> updated = runtime::updated_parameters(function);
+  const auto read = [&](int i) {
+    const auto place = static_cast<size_t>(i);
+    return updated[place] ? nullptr : &inputs[place];
+  };
+  const auto fault = runtime::find_index_fault(*program, read);
+  const std::string text = fault ? fault->text() : "an index or a label is out of range";
+  const std::string place =
+      fault && fault->location().known() ? to_string(fault->location()) + ": " : "";
+  std::fprintf(stderr, "%serror: %s; the results are not valid\n", place.c_str(), text.c_str());
   return 1;
 }
 

@@ -52,31 +52,9 @@ TEST_CASE("dynamic_slice starts where a tensor says") {
     CHECK(part(x, whole({}, {1})).to_doubles() == Numbers{5, 6, 7, 9, 10, 11});
     CHECK(part(x, whole({}, {0})).to_doubles() == Numbers{1, 2, 3, 5, 6, 7});
     for (double bad : {-1.0, 2.0, 2147483647.0})
-      CHECK_THROWS_WITH_AS(part(x, whole({}, {bad})), doctest::Contains("an index is out of range"),
-                           UserError);
+      CHECK_THROWS_WITH_AS(part(x, whole({}, {bad})),
+                           doctest::Contains("is out of range for size 3"), UserError);
   }
-}
-
-TEST_CASE("an index out of range is an error of the run on every device") {
-  const Array x({3}, {1, 2, 3}), one({1}, {1});
-  for (const JitOptions& options : kDevices)
-    for (double bad : {-1.0, 3.0}) {
-      const Array at = whole({1}, {bad});
-      const char* text = "an index is out of range";
-      CHECK_THROWS_WITH_AS(jit([](Tensor t, Tensor i) { return gather(t, i); }, options)(x, at),
-                           doctest::Contains(text), UserError);
-      CHECK_THROWS_WITH_AS(
-          jit([](Tensor t, Tensor i) { return take_along_axis(t, i); }, options)(x, at),
-          doctest::Contains(text), UserError);
-      CHECK_THROWS_WITH_AS(jit([](Tensor t, Tensor i, Tensor u) { return scatter_add(t, i, u); },
-                               options)(x, at, one),
-                           doctest::Contains(text), UserError);
-      CHECK_THROWS_WITH_AS(jit([](Tensor t, Tensor i, Tensor u) { return add_along_axis(t, i, u); },
-                               options)(x, at, one),
-                           doctest::Contains(text), UserError);
-      CHECK_THROWS_WITH_AS(jit([](Tensor i) { return one_hot(i, 3); }, options)(at),
-                           doctest::Contains(text), UserError);
-    }
 }
 
 TEST_CASE("the gradient of an embedding adds up the rows that were read, in f32") {

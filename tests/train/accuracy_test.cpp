@@ -150,7 +150,7 @@ TEST_CASE("without a cross_entropy integer targets of the output's rows are the 
   CHECK(std::isnan(accuracy(squares, rows(20, mostly_right, i32, true), one)));
 }
 
-TEST_CASE("a computed label out of range names the classes and the line of the cross_entropy") {
+TEST_CASE("a computed label out of range is told with the classes and the line of the loss") {
   int line = __LINE__ + 1;
   auto loss = [](Tensor output, Tensor y) { return cross_entropy(output, y - 1); };
   for (Device device : {Device::interpreter(), Device::cpu()}) {
@@ -158,7 +158,7 @@ TEST_CASE("a computed label out of range names the classes and the line of the c
     const std::string text =
         error_of([&] { trainer.fit(rows(20, mostly_right), {.progress = false}); });
     CHECK(text.find("accuracy_test.cpp:" + std::to_string(line) +
-                    ": error: cross_entropy: a label is out of range for 3 classes\n") !=
+                    ": error: cross_entropy: label -1 is out of range for 3 classes\n") !=
           std::string::npos);
   }
 }
