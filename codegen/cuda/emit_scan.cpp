@@ -104,8 +104,6 @@ class ScanEmitter {
  private:
   int64_t height() const { return threads_ / width_; }
   std::string number(int64_t value) const { return region_.index_literal(value); }
-  /// A size to divide by. Where it is 0 no block runs, and the compiler warns of nothing.
-  std::string divisor(int64_t size) const { return number(std::max<int64_t>(size, 1)); }
   SourceWriter& thread() { return region_.writer(Level::Thread); }
   std::string lane() const { return lanes_ > 1 ? "j" : "0"; }
 
@@ -121,9 +119,10 @@ class ScanEmitter {
     out.line(slices_ > 1 ? fmt::format("const u32 slice = blockIdx.x % {};", slices_)
                          : std::string("const u32 slice = 0;"));
     out.line(fmt::format("const {} block = blockIdx.x / {};", type, slices_));
-    out.line(fmt::format("const {} outer = block / {};", type, divisor(line_blocks_)));
     out.line(
-        fmt::format("const {} place = block % {} * {} + x;", type, divisor(line_blocks_), width_));
+        fmt::format("const {} outer = block / {};", type, region_.divisor_literal(line_blocks_)));
+    out.line(fmt::format("const {} place = block % {} * {} + x;", type,
+                         region_.divisor_literal(line_blocks_), width_));
     // Beside the last line its elements are read once more and not stored.
     out.line(
         fmt::format("const {0} i = place < {1} ? place : {1} - 1;", type, number(space_.inner)));

@@ -75,8 +75,6 @@ class SortEmitter {
  private:
   int64_t blocks_of(int64_t elements) const { return ir::ceil_div(elements, threads_); }
   std::string number(int64_t value) const { return region_.index_literal(value); }
-  /// A size to divide by. Where it is 0 no block runs, and the compiler warns of nothing.
-  std::string divisor(int64_t size) const { return number(std::max<int64_t>(size, 1)); }
   SourceWriter& thread() { return region_.writer(Level::Thread); }
   std::string item() const { return fmt::format("Item<{}>", key_type_); }
 
@@ -103,8 +101,9 @@ class SortEmitter {
     region_.enter(indent);
     const auto type = region_.index_type();
     SourceWriter& out = region_.writer(Level::Iteration);
-    out.line(fmt::format("const {} outer = line / {};", type, divisor(space_.inner)));
-    out.line(fmt::format("const {} i = line % {};", type, divisor(space_.inner)));
+    out.line(
+        fmt::format("const {} outer = line / {};", type, region_.divisor_literal(space_.inner)));
+    out.line(fmt::format("const {} i = line % {};", type, region_.divisor_literal(space_.inner)));
     body(out);
     return region_.leave();
   }

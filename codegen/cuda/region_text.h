@@ -57,6 +57,8 @@ class RegionText {
   /// `u32`, or `u64` where some tensor has too many elements for it.
   std::string_view index_type() const { return wide_ ? "u64" : "u32"; }
   std::string index_literal(int64_t value) const;
+  /// A size to divide by. Where it is 0 no block runs, and the compiler warns of nothing.
+  std::string divisor_literal(int64_t size) const { return index_literal(size > 0 ? size : 1); }
 
   /// Levels are entered and left in order; leaving forgets what was computed there and gives its
   /// text.
