@@ -32,7 +32,7 @@ void check_written(const InterpreterTensor& x, const BuildValue& build, const Nu
       tolerance, "as-written");
 }
 
-TEST_CASE("CF-01: a cast down and up again rounds, in both rounding modes") {
+TEST_CASE("CF-01: casts written down are kept, in both rounding modes") {
   struct Case {
     DType wide, narrow;
     Numbers x, wanted;
@@ -80,7 +80,7 @@ TEST_CASE("CF-01: a cast down and up again rounds, in both rounding modes") {
     }
 }
 
-TEST_CASE("CF-03: a literal is rounded to the type of its tensor before it multiplies") {
+TEST_CASE("CF-03: a literal times bf16 is rounded to that type first, and so for other types") {
   for (DType dtype : kFloats) {
     CAPTURE(to_string(dtype));
     const double wanted = round_to(dtype, 9 * round_to(dtype, 0.1));
@@ -98,7 +98,7 @@ TEST_CASE("CF-03: a literal is rounded to the type of its tensor before it multi
   }
 }
 
-TEST_CASE("CF-04: log of exp and the root of a square overflow where they are written to") {
+TEST_CASE("CF-04: log of exp, root of a square: both overflow where they are written to") {
   const auto log_exp = [](Builder& b, Values v) {
     return b.make(OpKind::Log, {b.make(OpKind::Exp, {v[0]})});
   };
@@ -115,10 +115,26 @@ TEST_CASE("CF-04: log of exp and the root of a square overflow where they are wr
     const double huge = dtype == DType::F16 ? 300 : dtype == DType::F64 ? 1e200 : 1e20;
     for (const BuildValue& root : {BuildValue(root_of_product), BuildValue(root_of_square)})
       check_written(vector_of(dtype, {huge, -huge, -3}), root, {kInf, kInf, 3});
+    // What a kernel keeps in f32 need not overflow: the interpreter then says so too.
+    const InterpreterTensor x = vector_of(dtype, {exponent, huge, -3});
+    Module module("m");
+    Function* function = module.add_function("f");
+    const Value parameter[] = {function->add_parameter(x.type, "x")};
+    Builder b(function->body());
+    function->set_results(std::vector{log_exp(b, parameter), root_of_product(b, parameter)},
+                          std::vector<Attrs>(2));
+    for (bool fuse : {true, false}) {
+      runtime::CompileOptions options = in_memory();
+      options.fuse = fuse;
+      const auto executable = runtime::compile(module.clone(), "f", options);
+      const Tensors got = run_compiled(*executable, {x}).results,
+                    wanted = run_interpreted(*executable, {x}).results;
+      for (size_t i = 0; i < got.size(); ++i) CHECK(describe_distance(got[i], wanted[i]) == "");
+    }
   }
 }
 
-TEST_CASE("CF-06: products that cancel are not contracted with their sum") {
+TEST_CASE("CF-06: no contraction of products that cancel with their sum") {
   const auto sum = [](Builder& b, Values v) {
     const Value first = b.make(OpKind::Mul, {v[0], v[2]});
     const Value second = b.make(OpKind::Mul, {v[1], v[2]});
@@ -138,7 +154,7 @@ TEST_CASE("CF-06: products that cancel are not contracted with their sum") {
     }
 }
 
-TEST_CASE("CF-08: products with 0, differences and quotients of a number with itself keep NaN") {
+TEST_CASE("CF-08: folds that would hide NaN are not done") {
   for (DType dtype : kFloats) {
     CAPTURE(to_string(dtype));
     const InterpreterTensor x = vector_of(dtype, {1, kInf, kNan, 0});
@@ -162,7 +178,7 @@ TEST_CASE("CF-08: products with 0, differences and quotients of a number with it
   }
 }
 
-TEST_CASE("CF-10: an update in place reads what stood there before") {
+TEST_CASE("CF-10: shifted update in place reads what stood there before") {
   for (const char* dtype : {"f64", "f32", "f16", "bf16", "i32"})
     for (int64_t n : {3, 1000}) {
       CAPTURE(dtype);
@@ -208,7 +224,7 @@ TEST_CASE("CF-10: an update in place reads what stood there before") {
     }
 }
 
-TEST_CASE("CF-12: a sum is the same number every time") {
+TEST_CASE("CF-12: sums repeat to the bit") {
   const int repeats = on_cpu() ? 1000 : 3;
   for (DType dtype : {DType::F64, DType::F32, DType::F16, DType::BF16, DType::I32})
     for (int64_t n : {33, 63, 65, 257, 1024}) {
@@ -236,7 +252,7 @@ TEST_CASE("CF-12: a sum is the same number every time") {
     }
 }
 
-TEST_CASE("CF-14: a quotient of integers is floored, and the rest has the divisor's sign") {
+TEST_CASE("CF-14: integer division floors, and the rest has the sign of the divisor") {
   const Numbers x{-7, 7, -8, 7, -7, 8}, y{2, -2, 2, 2, -2, -2};
   const Numbers quotient{-4, -4, -4, 3, 3, -4}, rest{1, -1, 0, 1, -1, 0};
   for (DType dtype : kNumbers) {
@@ -263,7 +279,7 @@ TEST_CASE("CF-14: a quotient of integers is floored, and the rest has the diviso
   }
 }
 
-TEST_CASE("CF-15: an index out of range is refused alike by gather and scatter_add") {
+TEST_CASE("CF-15: index out of range is refused alike by gather and scatter_add") {
   for (const Device& device : devices())
     for (DType dtype : kFloats) {
       CAPTURE(device.name());
@@ -285,9 +301,28 @@ TEST_CASE("CF-15: an index out of range is refused alike by gather and scatter_a
         CHECK(add(x, at).as_double(index) == x.as_double(index) + 1);
       }
     }
+  // Below the language, where a flag of the run says it, of kernels of one op each too.
+  for (bool fuse : {true, false})
+    for (bool adds : {false, true}) {
+      Tensors inputs{vector_of(DType::F32, {10, 20, 30}), vector_of(DType::I32, {0})};
+      if (adds) inputs.push_back(vector_of(DType::F32, {1}));
+      std::vector<Type> types;
+      for (const InterpreterTensor& input : inputs) types.push_back(input.type);
+      runtime::CompileOptions options = in_memory();
+      options.fuse = fuse;
+      const auto executable = runtime::compile(
+          one_op_module(adds ? OpKind::ScatterAdd : OpKind::Gather, types, {{"axis", 0}}), "f",
+          options);
+      for (double index : {0.0, 1.0, 2.0, 3.0, -1.0, -4.0}) {
+        CAPTURE(index);
+        inputs[1].set_number(0, index);
+        CHECK(run_compiled(*executable, inputs).index_out_of_range == (index < 0 || index > 2));
+        CHECK(run_interpreted(*executable, inputs).index_out_of_range == (index < 0 || index > 2));
+      }
+    }
 }
 
-TEST_CASE("CF-16: lanes beyond the end of a row add nothing") {
+TEST_CASE("CF-16: fill of masked lanes adds nothing") {
   const auto reductions = [](Builder& b, Values v) {
     const Value grown = b.make(OpKind::Exp, {v[0]});
     const Value lower = b.make(OpKind::Sub, {v[0], scalar(b, v[0], 1)});
@@ -302,7 +337,7 @@ TEST_CASE("CF-16: lanes beyond the end of a row add nothing") {
     };
   };
   for (DType dtype : kFloats)
-    for (int64_t n : {1, 2, 3, 4, 5, 7, 15, 17, 33, 65}) {
+    for (int64_t n : {1, 3, 4, 7, 17, 33}) {
       CAPTURE(to_string(dtype));
       CAPTURE(n);
       const auto count = static_cast<double>(n);
@@ -371,7 +406,7 @@ TEST_CASE("CF-18: infinite and NaN literals, scalars and vectors, in every type"
     }
 }
 
-TEST_CASE("CF-19: literals beside 16-bit numbers") {
+TEST_CASE("CF-19: literals beside f16 and its siblings") {
   for (DType dtype : kFloats) {
     CAPTURE(to_string(dtype));
     check_runs(

@@ -9,7 +9,7 @@ namespace {
 
 using namespace mezzo::ir;
 
-TEST_CASE("GE-01: a norm at zero has gradient 0, however it is written") {
+TEST_CASE("GE-01: norm at zero has gradient 0, however it is written") {
   const BuildValue written[] = {
       [](Builder& b, Values v) {
         return b.make(OpKind::Sqrt, {b.sum(b.make(OpKind::Mul, {v[0], v[0]}), {1})});
@@ -36,7 +36,7 @@ TEST_CASE("GE-01: a norm at zero has gradient 0, however it is written") {
     }
 }
 
-TEST_CASE("GE-03: the deviation of constant data is 0 and has gradient 0") {
+TEST_CASE("GE-03: deviation of constant data is 0 and has gradient 0") {
   const auto deviation = [](int64_t correction, bool of_variance) {
     return [=](Builder& b, Values v) {
       const Attrs attrs{{"axes", Attr(std::vector<int64_t>{0})}, {"correction", correction}};
@@ -59,7 +59,7 @@ TEST_CASE("GE-03: the deviation of constant data is 0 and has gradient 0") {
       }
 }
 
-TEST_CASE("GE-04: the branch that was not taken gives its gradient nothing") {
+TEST_CASE("GE-04: the branch not taken gives its gradient nothing") {
   const auto chosen = [](Builder& b, Values v) {
     const Value positive = b.make(OpKind::Gt, {v[0], scalar(b, v[0], 0)});
     return b.make(OpKind::Where, {positive, b.make(OpKind::Sqrt, {v[0]}), v[0]});
@@ -73,7 +73,7 @@ TEST_CASE("GE-04: the branch that was not taken gives its gradient nothing") {
   }
 }
 
-TEST_CASE("GE-06: a quotient by zero that is masked afterwards gives no NaN") {
+TEST_CASE("GE-06: a quotient masked afterwards has no NaN in its gradients") {
   const auto quotient = [](bool summed) {
     return [=](Builder& b, Values v) {
       const Value divides = b.make(OpKind::Ne, {v[1], scalar(b, v[1], 0)});
@@ -89,7 +89,7 @@ TEST_CASE("GE-06: a quotient by zero that is masked afterwards gives no NaN") {
   }
 }
 
-TEST_CASE("GE-07: a clamp behind an overflow has gradient 0") {
+TEST_CASE("GE-07: clamp after an overflow has gradient 0") {
   const auto clamped = [](Builder& b, Values v) {
     return b.make(OpKind::Clamp,
                   {b.make(OpKind::Exp, {v[0]}), scalar(b, v[0], 0), scalar(b, v[0], 10)});
@@ -102,7 +102,7 @@ TEST_CASE("GE-07: a clamp behind an overflow has gradient 0") {
   }
 }
 
-TEST_CASE("GE-08: powers of a base of zero, by the base and by the exponent") {
+TEST_CASE("GE-08: power at base zero, by the base and by the exponent") {
   const auto power = [](Builder& b, Values v) { return b.make(OpKind::Pow, {v[0], v[1]}); };
   for (DType dtype : kFloats)
     for (double zero : {0.0, -0.0}) {
@@ -150,7 +150,7 @@ TEST_CASE("GE-10: kinks and ties have one gradient on every back end") {
   }
 }
 
-TEST_CASE("GE-12: log-sum-exp of nothing but -inf is -inf with gradient 0") {
+TEST_CASE("GE-12: log-sum-exp of -inf alone is -inf with gradient 0") {
   const auto lse = [](Builder& b, Values v) {
     return b.make(OpKind::LogSumExp, {v[0]}, over({1}));
   };
@@ -165,7 +165,7 @@ TEST_CASE("GE-12: log-sum-exp of nothing but -inf is -inf with gradient 0") {
   }
 }
 
-TEST_CASE("GE-16: the gradients of asinh and acosh outlive the overflow of a square") {
+TEST_CASE("GE-16: asinh of huge numbers keeps its gradient, and so does acosh") {
   // The cotangent is x itself, so that 1/x is told from 0.
   const auto scaled = [](OpKind kind) {
     return [=](Builder& b, Values v) { return b.make(OpKind::Mul, {b.make(kind, {v[0]}), v[1]}); };

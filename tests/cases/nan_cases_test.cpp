@@ -39,7 +39,7 @@ struct NanRows {
 const NanRows kShort{{{}, {0}, {31}, {32, 40}, {66}}, 67};
 const NanRows kLong{{{}, {0, 1999}, {255}, {256, 257}, {1024}, {1999}}, 2000};
 
-TEST_CASE("NP-01: maximum, minimum and their reductions keep NaN") {
+TEST_CASE("NP-01: extrema keep NaN, of two numbers and of many") {
   for (DType dtype : kFloats) {
     CAPTURE(to_string(dtype));
     const InterpreterTensor x = vector_of(dtype, {kNan, 1, kNan, 1}),
@@ -70,7 +70,7 @@ TEST_CASE("NP-01: maximum, minimum and their reductions keep NaN") {
   }
 }
 
-TEST_CASE("NP-02: relu, clamp and their kin keep NaN") {
+TEST_CASE("NP-02: relu and clamp keep NaN, and so do their kin") {
   for (DType dtype : kFloats) {
     CAPTURE(to_string(dtype));
     const InterpreterTensor x = vector_of(dtype, {kNan, -8, 8});
@@ -95,7 +95,7 @@ TEST_CASE("NP-02: relu, clamp and their kin keep NaN") {
   }
 }
 
-TEST_CASE("NP-03: argmax and argmin give the first NaN") {
+TEST_CASE("NP-03: argmax of NaN is the first of them, and so is argmin") {
   for (DType dtype : kFloats)
     for (OpKind kind : {OpKind::Argmax, OpKind::Argmin}) {
       CAPTURE(to_string(dtype));
@@ -111,7 +111,7 @@ TEST_CASE("NP-03: argmax and argmin give the first NaN") {
     }
 }
 
-TEST_CASE("NP-05: isnan and isfinite tell what is there") {
+TEST_CASE("NP-05: isnan and isfinite are not folded") {
   for (DType dtype : kFloats) {
     CAPTURE(to_string(dtype));
     const InterpreterTensor x = vector_of(dtype, {1, kNan, kInf});

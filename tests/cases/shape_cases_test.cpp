@@ -12,7 +12,7 @@ namespace {
 
 using namespace mezzo::ir;
 
-TEST_CASE("SB-01: a column and a row make a matrix") {
+TEST_CASE("SB-01: sum of a column and a row is a matrix") {
   const auto sum = [](Builder& b, Values v) { return b.make(OpKind::Add, {v[0], v[1]}); };
   const Numbers wanted{11, 21, 31, 12, 22, 32, 13, 23, 33};
   for (DType dtype : kFloats)
@@ -23,7 +23,7 @@ TEST_CASE("SB-01: a column and a row make a matrix") {
              wanted);
 }
 
-TEST_CASE("SB-03: an axis of size 1 and a transpose are read with their own strides") {
+TEST_CASE("SB-03: axes of size 1 and transposes are read with their own strides") {
   for (DType dtype : kFloats) {
     CAPTURE(to_string(dtype));
     check_runs(
@@ -61,7 +61,7 @@ TEST_CASE("SB-03: an axis of size 1 and a transpose are read with their own stri
   }
 }
 
-TEST_CASE("SB-04: a reduction over an axis of size 0 among others") {
+TEST_CASE("SB-04: reduced axis of size 0 among others") {
   for (DType dtype : kNumbers) {
     CAPTURE(to_string(dtype));
     const InterpreterTensor none(Type(dtype, {3, 4, 0, 5}));
@@ -77,7 +77,7 @@ TEST_CASE("SB-04: a reduction over an axis of size 0 among others") {
   }
 }
 
-TEST_CASE("SB-06: what each reduction gives of nothing") {
+TEST_CASE("SB-06: reductions of nothing give what is written for each") {
   struct Row {
     OpKind kind;
     double of_nothing;
@@ -141,7 +141,7 @@ TEST_CASE("SB-08: sizes 0, 1 and many are each compiled once and never taken for
     }
 }
 
-TEST_CASE("SB-09: more rows and products than a grid has places in y and z") {
+TEST_CASE("SB-09: more than 65535 rows and products are all written") {
   const int64_t rows = 70000;
   const bool cpu = test_device().kind == runtime::DeviceId::Kind::Cpu;
   for (DType dtype : kFloats) {
@@ -173,7 +173,7 @@ std::unique_ptr<runtime::Executable> increment(DType dtype, int64_t n, bool fuse
   return runtime::compile(module.clone(), "f", options);
 }
 
-TEST_CASE("SB-11: an odd tail is written whole, and nothing behind it or in front") {
+TEST_CASE("SB-11: odd tails are written whole, and nothing behind them or in front") {
   for (DType dtype :
        {DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8})
     for (int64_t n : {1, 2, 3, 5, 7, 8, 9, 31, 33}) {
