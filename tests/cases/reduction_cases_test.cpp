@@ -154,7 +154,7 @@ TEST_CASE("RD-14: small addends after a large one are not lost one by one") {
     const double small = ir::unit_roundoff(dtype), wanted = 1 + 8 * small;
     std::vector<Array> inputs(8, row({small}, dtype));
     inputs[0] = row({1}, dtype);
-    check_traced(all, inputs, {{wanted}, {wanted}}, 0);
+    check_traced_list(all, inputs, {{wanted}, {wanted}}, 0);
     // The cotangents of one value: exact in f32, or rounded once.
     check_traced(grad([](Tensor x, Tensor a, Tensor b) {
                    return sum(x * a + x * b + x * b + x * b + x * b + x * b + x * b + x * b);

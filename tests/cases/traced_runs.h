@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function of the DSL as every engine runs it: the interpreter, fused kernels, and kernels of one
-// op each.
+// A function of the DSL as every engine runs it: the interpreter, kernels of one op each, and fused
+// kernels in both rounding modes.
 #pragma once
 
 #include <mezzo/mezzo.h>
@@ -18,7 +18,6 @@ constexpr DType kFloats[] = {f64, f32, f16, bf16};
 struct TracedOptions {
   /// Empty: element types as written.
   std::string policy = {};
-  std::string rounding = "as-written";
 };
 
 /// What one engine gives.
@@ -27,25 +26,23 @@ struct TracedRun {
   std::vector<Array> results;
 };
 
-/// The results by every engine. Random operations draw with the seed 0, in step 0.
+/// The results by every engine and rounding mode. Random operations draw with the seed 0, in step 0.
 std::vector<TracedRun> traced_runs(const detail::TensorFunction& function,
                                    const std::vector<Array>& inputs,
                                    const TracedOptions& options = {});
 
 /// Checks that every engine gives these numbers, result by result: NaN, infinities and 0 (not its
 /// sign) as they are, the others within `tolerance` of themselves.
-void check_traced(const detail::TensorFunction& function, const std::vector<Array>& inputs,
-                  const std::vector<Numbers>& wanted, double tolerance,
-                  const TracedOptions& options = {});
+void check_traced_list(const detail::TensorFunction& function, const std::vector<Array>& inputs,
+                       const std::vector<Numbers>& wanted, double tolerance,
+                       const TracedOptions& options = {});
 
-/// The same for a function of so many tensors that gives a tensor, a pair, or a value with its
-/// gradients.
+/// The same for a function of so many tensors, as `jit` takes it.
 template <typename F>
-  requires(!std::is_convertible_v<F, detail::TensorFunction>)
 void check_traced(F function, const std::vector<Array>& inputs, const std::vector<Numbers>& wanted,
                   double tolerance, const TracedOptions& options = {}) {
-  check_traced(detail::erase<detail::arity_of<F>()>(std::move(function)), inputs, wanted, tolerance,
-               options);
+  check_traced_list(detail::erase<detail::arity_of<F>()>(std::move(function)), inputs, wanted,
+                    tolerance, options);
 }
 
 /// An array of one axis.
