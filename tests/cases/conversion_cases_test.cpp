@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reported faults of conversions between element types, with the numbers of the reports: the ends
 // of a range, ties, subnormals, NaN, and literals.
-#include <mezzo/dsl/trace.h>
+#include <mezzo/runtime/log.h>
 
 #include <doctest/doctest.h>
 
@@ -156,6 +156,68 @@ TEST_CASE("CV-11: NaN stays NaN, whatever its bits") {
     for (const Array& from : {half, brain})
       check_traced([to](Tensor x) { return cast(x, to); }, {from}, {all}, 0);
   check_traced([](Tensor x) { return cast(x, i32); }, {narrow}, {Numbers(4, 0)}, 0);
+}
+
+/// What is reported while `f` is compiled for one array, line by line.
+template <typename F>
+std::vector<std::string> reports(F f, const Array& x, const JitOptions& options = {}) {
+  std::vector<std::string> lines;
+  const runtime::LogSink before = runtime::set_log_sink(
+      [&](runtime::Level, std::string_view text) { lines.emplace_back(text); });
+  jit(f, options)(x);
+  runtime::set_log_sink(before);
+  return lines;
+}
+
+/// One report, which is at that line and says so.
+void check_report(const std::vector<std::string>& lines, int line, const std::string& text) {
+  REQUIRE(lines.size() == 1);
+  CAPTURE(lines[0]);
+  CHECK(lines[0].find("conversion_cases_test.cpp:" + std::to_string(line) + ": constant: " + text +
+                      ", whose magnitudes lie between ") != std::string::npos);
+}
+
+TEST_CASE("CV-13: constants that leave 16 bits are counted in a report") {
+  const Numbers numbers{1e-8, 1e-7, 1e5, -1e-9};
+  auto given = [&](DType dtype) {
+    return [=](Tensor x) { return where(x > 0, constant(numbers, {4}, dtype), x); };
+  };
+  const int given_line = __LINE__ - 2;
+  const Array x = filled({4}, 1, f16);
+  for (DType dtype : {f32, f16}) {
+    // As f16 from the start, or made f16 by a cast.
+    auto narrow = [&](Tensor v) { return cast(given(dtype)(cast(v, dtype)), f16); };
+    check_traced(narrow, {x}, {{0, 0x1p-23, kInf, 0}}, 0);
+    for (const TracedRun& run :
+         traced_runs([&](std::span<const Tensor> v) { return std::vector{narrow(v[0])}; }, {x}))
+      CHECK(run.results[0].view<uint16_t>()[3] == 0x8000);
+  }
+  const std::string lost = "2 of 4 numbers become 0, 1 becomes infinite in f16";
+  check_report(reports(given(f16), x), given_line, lost);
+  CHECK(reports(given(bf16), filled({4}, 1, bf16)).empty());
+  CHECK(reports(given(f32), filled({4}, 1, f32)).empty());
+
+  // By the policy, once also where a gradient is taken.
+  const JitOptions mixed{.policy = Policy::mixed_float16()};
+  auto product = [&](Tensor v) { return sum(matmul(v, constant(numbers, {4, 1}))); };
+  const int product_line = __LINE__ - 1;
+  check_report(reports(product, Array({1, 4}, {0, 0, 0, 0}), mixed), product_line, lost);
+  check_report(reports(value_and_grad(product), Array({1, 4}, {0, 0, 0, 0}), mixed), product_line,
+               lost);
+  auto scaled = [&](Tensor v) { return matmul(v, full({4, 1}, 1e-9)); };
+  const int scaled_line = __LINE__ - 1;
+  check_report(reports(scaled, Array({1, 4}, {0, 0, 0, 0}), mixed), scaled_line,
+               "1e-09 becomes 0 in f16");
+
+  // A bound that becomes 1; in a table a number next to 1 is one that is rounded, like others.
+  auto bounded = [](Tensor v) { return minimum(v, full({}, 1 - 1e-6, f16)); };
+  const int bounded_line = __LINE__ - 1;
+  check_report(reports(bounded, x), bounded_line, "0.999999 becomes 1 in f16");
+  CHECK(reports([](Tensor v) { return v * constant({1, 0.99999}, {2}, f16); }, filled({2}, 1, f16))
+            .empty());
+  // An infinity that the program wrote is meant.
+  CHECK(
+      reports([](Tensor v) { return where(v > 0, v, -kInf) + full({4}, -kInf, f16); }, x).empty());
 }
 
 TEST_CASE("CV-15: literals keep the type of their tensor, numbers of the program too") {
