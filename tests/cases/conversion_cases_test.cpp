@@ -5,11 +5,12 @@
 
 #include <doctest/doctest.h>
 
-#include <bit>
 #include <cases/traced_runs.h>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace mezzo::test {
 namespace {
@@ -208,6 +209,17 @@ TEST_CASE("CV-13: constants that leave 16 bits are counted in a report") {
   const int scaled_line = __LINE__ - 1;
   check_report(reports(scaled, Array({1, 4}, {0, 0, 0, 0}), mixed), scaled_line,
                "1e-09 becomes 0 in f16");
+
+  // What they become is the same in a table that is too long to be folded, and in a product.
+  Numbers table(20, 1.0), rounded(20, 1.0);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    table[i] = numbers[i];
+    rounded[i] = ir::round_to(f16, numbers[i]);
+  }
+  check_traced([&](Tensor v) { return v * constant(table, {20}, f16); }, {filled({20}, 1, f16)},
+               {rounded}, 0);
+  check_traced([](Tensor v) { return matmul(v, full({4, 2}, 1e5)); }, {filled({1, 4}, 1, f32)},
+               {{kInf, kInf}}, 0, {.policy = "mixed_float16"});
 
   // A bound that becomes 1; in a table a number next to 1 is one that is rounded, like others.
   auto bounded = [](Tensor v) { return minimum(v, full({}, 1 - 1e-6, f16)); };

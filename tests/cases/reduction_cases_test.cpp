@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cases/traced_runs.h>
-#include <cmath>
 #include <limits>
 
 namespace mezzo::test {

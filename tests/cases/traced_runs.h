@@ -13,7 +13,7 @@ namespace mezzo::test {
 
 using Numbers = std::vector<double>;
 
-constexpr DType kFloats[] = {f64, f32, f16, bf16};
+inline constexpr DType kFloats[] = {f64, f32, f16, bf16};
 
 struct TracedOptions {
   /// Empty: element types as written.
@@ -26,7 +26,8 @@ struct TracedRun {
   std::vector<Array> results;
 };
 
-/// The results by every engine and rounding mode. Random operations draw with the seed 0, in step 0.
+/// The results by every engine and rounding mode. Random operations draw with the seed 0, in step
+/// 0.
 std::vector<TracedRun> traced_runs(const detail::TensorFunction& function,
                                    const std::vector<Array>& inputs,
                                    const TracedOptions& options = {});
@@ -50,7 +51,8 @@ Array row(const Numbers& numbers, DType dtype);
 /// `count` times that number.
 Array filled(Shape shape, double number, DType dtype);
 
-/// One step of the type at the result, and the ninth digit that a number is given with.
+/// A relative tolerance of a rounding or two in that type, and of numbers that are given with nine
+/// digits.
 double step_of(DType dtype);
 
 }  // namespace mezzo::test

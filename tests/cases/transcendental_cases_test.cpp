@@ -8,19 +8,16 @@
 #include <algorithm>
 #include <cases/traced_runs.h>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace mezzo::test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-/// Of each element of the first input; the rest of `f` are constants of the report.
-template <typename F>
-auto sloped(F f) {
-  return value_and_grad([f](Tensor x) { return sum(f(x)); });
-}
 
 double softplus_of(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
