@@ -312,6 +312,27 @@ bool FuseGraph::path_between(int from, int to) const {
   return false;
 }
 
+bool FuseGraph::feeds_product(int producer, int consumer) const {
+  std::vector<int> work;
+  for (int node : groups_[static_cast<size_t>(consumer)].nodes)
+    if (nodes_[static_cast<size_t>(node)].op->kind() == OpKind::Matmul) work.push_back(node);
+  std::unordered_set<int> seen;
+  while (!work.empty()) {
+    const int node = work.back();
+    work.pop_back();
+    for (Value value : nodes_[static_cast<size_t>(node)].op->operands()) {
+      if (value.is_parameter()) continue;
+      const int source = node_of(value.op());
+      const Node& from = nodes_[static_cast<size_t>(source)];
+      const int group = from.group < 0 ? -1 : find(from.group);
+      if (group == producer) return true;
+      if ((from.role == Role::Inlined || group == consumer) && seen.insert(source).second)
+        work.push_back(source);
+    }
+  }
+  return false;
+}
+
 bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& both,
                          Merge how) const {
   auto has = [&](int group, auto predicate) {
@@ -358,13 +379,10 @@ bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& bot
   // What costs to compute is not repeated while packing an operand of a product, nor for a key and
   // then for the value that it stands for.
   auto is_ordered = [](const Op& op) { return is_order(op.kind()); };
-  const bool repeats =
-      (how == Merge::Pull && has(consumer, is_product)) || has(consumer, is_ordered);
-  if (repeats && has(producer, [](const Op& op) {
-        return op.info().growth == Growth::Exponential || op.info().growth == Growth::Singular;
-      }))
-    return false;
-  return true;
+  const bool repeats = has(consumer, is_product)
+                           ? how == Merge::Pull || feeds_product(producer, consumer)
+                           : has(consumer, is_ordered);
+  return !repeats || !has(producer, is_costly);
 }
 
 bool FuseGraph::try_merge(int producer, int consumer, Merge how) {

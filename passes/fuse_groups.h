@@ -87,6 +87,9 @@ class FuseGraph {
   /// Whether a node outside of both groups lies on a path from `from` to `to`; true when the search
   /// gives up.
   bool path_between(int from, int to) const;
+  /// A product of `consumer` reads a value of `producer`, directly or through what is packed with
+  /// it.
+  bool feeds_product(int producer, int consumer) const;
   bool sensible(int producer, int consumer, const std::vector<int>& both, Merge how) const;
   std::optional<ir::Classified> classify_group(int group) const;
   /// Values with `elements` elements that a group reads, directly or through inlined ops.
