@@ -182,8 +182,8 @@ std::vector<int> FuseGraph::producer_groups(int group) const {
     append_sources(node, sources);
     for (int source : sources) {
       const Node& from = nodes_[static_cast<size_t>(source)];
-      if (from.group < 0) continue;
-      int producer = find(from.group);
+      const int producer = group_of(source);
+      if (producer < 0) continue;
       if (seen.insert(producer).second)
         found.emplace_back(-from.op->result().type().bytes(), producer);
     }
@@ -295,8 +295,7 @@ bool FuseGraph::path_between(int from, int to) const {
   while (!work.empty()) {
     int current = work.back();
     work.pop_back();
-    const Node& node = nodes_[static_cast<size_t>(current)];
-    int group = node.group < 0 ? -1 : find(node.group);
+    const int group = group_of(current);
     if (group == from) return true;
     if (group == to || !seen.insert(group < 0 ? -1 - current : group).second) continue;
     if (--budget < 0) return true;
@@ -323,10 +322,10 @@ bool FuseGraph::feeds_product(int producer, int consumer) const {
     for (Value value : nodes_[static_cast<size_t>(node)].op->operands()) {
       if (value.is_parameter()) continue;
       const int source = node_of(value.op());
-      const Node& from = nodes_[static_cast<size_t>(source)];
-      const int group = from.group < 0 ? -1 : find(from.group);
+      const int group = group_of(source);
       if (group == producer) return true;
-      if ((from.role == Role::Inlined || group == consumer) && seen.insert(source).second)
+      if ((nodes_[static_cast<size_t>(source)].role == Role::Inlined || group == consumer) &&
+          seen.insert(source).second)
         work.push_back(source);
     }
   }
@@ -356,8 +355,7 @@ bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& bot
   // What a kernel of nothing reads is computed elsewhere.
   for (int node : groups_[static_cast<size_t>(consumer)].nodes)
     for (Value value : nodes_[static_cast<size_t>(node)].op->operands())
-      if (!value.is_parameter() && nodes_[static_cast<size_t>(node_of(value.op()))].group >= 0 &&
-          find(nodes_[static_cast<size_t>(node_of(value.op()))].group) == producer &&
+      if (!value.is_parameter() && group_of(node_of(value.op())) == producer &&
           is_lost_in(*value.op(), *nodes_[static_cast<size_t>(node)].op))
         return false;
   // A backward op on a forward value would add an output to the forward kernel; its reader can do

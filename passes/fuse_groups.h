@@ -72,6 +72,11 @@ class FuseGraph {
   /// The same of what is inlined, for its readers; then the nodes that each effect waits for.
   void find_judged();
   int node_of(const ir::Op* op) const { return index_.at(op); }
+  /// The group that holds the node, or -1.
+  int group_of(int node) const {
+    const int started = nodes_[static_cast<size_t>(node)].group;
+    return started < 0 ? -1 : find(started);
+  }
   /// Nodes of the group plus the inlined ops behind their operands, in program order.
   std::vector<int> closure(const std::vector<int>& nodes) const;
   std::vector<ir::Value> outputs_of(const std::vector<int>& nodes) const;
