@@ -100,6 +100,7 @@ void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Va
     for (size_t i = 0; i + 1 < cuts.size(); ++i) {
       Value* from = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, first, emitter.index(cuts[i]));
       Value* to = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, last, emitter.index(cuts[i + 1]));
+      to = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, to);  // a piece of another task
       vector_loop(emitter, from, to, lanes, [&](Value* column) {
         Coordinates at = row;
         at[static_cast<size_t>(axis)] = {column, 1, cuts[i], cuts[i + 1]};
