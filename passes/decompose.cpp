@@ -21,6 +21,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/pass.h>
 #include <mezzo/passes/rewrite.h>
+#include <mezzo/passes/told_of.h>
 
 namespace mezzo::passes {
 
@@ -65,7 +66,7 @@ bool decompose(ir::Module& module, PassContext&) {
       if (op.info().op_class != ir::OpClass::Composite) continue;
       ir::Builder builder(&op);
       builder.derive_from(&op);
-      std::vector<ir::Value> parts = decompose_op(op, builder);
+      std::vector<ir::Value> parts = told_of(op, [&] { return decompose_op(op, builder); });
       for (int i = 0; i < op.num_results(); ++i) {
         ir::Value old = op.result(i), now = parts[static_cast<size_t>(i)];
         MEZZO_CHECK(old.type() == now.type(),

@@ -19,6 +19,7 @@
 #include <mezzo/passes/pass.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <unordered_map>
 
@@ -110,6 +111,7 @@ class Planner {
             continue;
           }
           int64_t bytes = rounded(value.type().bytes());
+          check_fits(op, value, bytes, arena.size());
           int64_t offset = arena.take(bytes);
           auto last = last_read_.find(value.def());
           ending[last == last_read_.end() ? order_.at(&op) : last->second].emplace_back(offset,
@@ -131,6 +133,16 @@ class Planner {
   static bool has_places(const Op& op) {
     return op.kind() == OpKind::Kernel || op.kind() == OpKind::AllFinite ||
            op.kind() == OpKind::Verdict;
+  }
+
+  void check_fits(const Op& op, Value value, int64_t bytes, int64_t beside) const {
+    if (bytes <= std::numeric_limits<int64_t>::max() - beside) return;
+    throw UserError(op.origin().location,
+                    std::string(op.origin().name ? op.origin().name : to_string(op.kind())) +
+                        ": the " + std::to_string(value.type().bytes()) + " bytes of a " +
+                        to_string(value.type()) + " and the " + std::to_string(beside) +
+                        " of other values of @" + function_.name() + " are more than 2^63 - 1",
+                    "no machine has so much memory; make tensors smaller, or work in parts");
   }
 
   void place_results() {
