@@ -9,6 +9,10 @@
 
 namespace mezzo::ir {
 
+/// No tile, task count or buffer of a plan is larger; so that products of two fields cannot
+/// overflow.
+inline constexpr int64_t kMostOfPlan = int64_t{1} << 59;
+
 /// The most that a slice may step along an axis, so that no index overflows. Every step from the
 /// length on takes the first element alone.
 inline int64_t greatest_step(int64_t length) { return std::max(length, int64_t{1} << 30); }

@@ -13,6 +13,7 @@
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/kernel_rules.h>
 #include <mezzo/ir/matmul_plan.h>
+#include <mezzo/ir/sizes.h>
 #include <mezzo/passes/pass.h>
 
 #include <algorithm>
@@ -379,6 +380,27 @@ Plan plan_kernel(const Op& kernel, const Target& target) {
   return {};
 }
 
+/// A kernel that is larger than any machine is what the program asks for, not a wrong plan.
+void check_size(const Op& kernel, const Plan& plan, const Target& target) {
+  constexpr int64_t kMostBlocks = (int64_t{1} << 31) - 1;
+  const bool launched = target.kind == Target::Kind::Cuda && family_of(kernel) == Family::Matmul;
+  std::string what;
+  if (plan.workspace > kMostOfPlan)
+    what = "the product needs a workspace of " + std::to_string(plan.workspace) +
+           " bytes, the most is 2^59";
+  else if (launched && plan.tasks > kMostBlocks)
+    what = "the product has " + std::to_string(plan.tasks) + " blocks on " + target.name +
+           ", a launch has 2^31 - 1 at most";
+  if (what.empty()) return;
+  std::string types;
+  for (Value operand : kernel.operands())
+    types += (types.empty() ? "" : ", ") + to_string(operand.type());
+  throw UserError(kernel.origin().location,
+                  std::string(kernel.origin().name ? kernel.origin().name : "kernel") + ": " +
+                      what + " (" + types + ")",
+                  "make an axis shorter, or work on the tensors in parts");
+}
+
 }  // namespace
 
 bool plan_kernels(Module& module, PassContext& context) {
@@ -391,7 +413,9 @@ bool plan_kernels(Module& module, PassContext& context) {
   for (const auto& function : module.functions())
     for (Op& op : function->body()) {
       if (op.kind() != OpKind::Kernel || op.has_plan()) continue;
-      op.set_plan(plan_kernel(op, context.target).to_attrs());
+      const Plan plan = plan_kernel(op, context.target);
+      check_size(op, plan, context.target);
+      op.set_plan(plan.to_attrs());
       changed = true;
     }
   if (changed) module.attrs().set("target", context.target.name);

@@ -16,10 +16,10 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
+#include <mezzo/ir/sizes.h>
 #include <mezzo/passes/pass.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <unordered_map>
 
@@ -136,12 +136,12 @@ class Planner {
   }
 
   void check_fits(const Op& op, Value value, int64_t bytes, int64_t beside) const {
-    if (bytes <= std::numeric_limits<int64_t>::max() - beside) return;
+    if (bytes <= kMostOfPlan - beside) return;
     throw UserError(op.origin().location,
                     std::string(op.origin().name ? op.origin().name : to_string(op.kind())) +
                         ": the " + std::to_string(value.type().bytes()) + " bytes of a " +
                         to_string(value.type()) + " and the " + std::to_string(beside) +
-                        " of other values of @" + function_.name() + " are more than 2^63 - 1",
+                        " of other values of @" + function_.name() + " are more than 2^59",
                     "no machine has so much memory; make tensors smaller, or work in parts");
   }
 

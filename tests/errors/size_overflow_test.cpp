@@ -4,7 +4,6 @@
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/parser.h>
 #include <mezzo/mezzo.h>
-#include <mezzo/passes/pass_manager.h>
 #include <support/error_of.h>
 
 #include <doctest/doctest.h>
@@ -431,48 +430,4 @@ TEST_CASE("texts with types and attributes beyond what 64 bits count") {
     CAPTURE(row.op);
     CHECK(told_of_text(row.op) == row.text);
   }
-}
-
-namespace {
-
-/// What a pipeline says of a module.
-std::string told_of_pipeline(const std::string& text, const char* pipeline) {
-  std::unique_ptr<ir::Module> module = ir::parse(text, "m.mz", ir::ParseOptions{});
-  passes::ManagerOptions options;
-  options.verify = true;
-  passes::PassContext context;
-  return test::error_of(
-      [&] { passes::run_pipeline(*module, passes::pipeline_by_name(pipeline), options, context); });
-}
-
-}  // namespace
-
-TEST_CASE("values that together take more than 2^63 bytes") {
-  CHECK(told_of_pipeline(R"(module @m {
-func @f(%x: tensor<576460752303423488xf64>) -> (tensor<576460752303423488xf64>, tensor<f64>) {
-  %0 = cumsum %x {axis = 0} : tensor<576460752303423488xf64>
-  %1 = cumprod %0 {axis = 0} : tensor<576460752303423488xf64>
-  %2 = cummax %1 {axis = 0} : tensor<576460752303423488xf64>
-  %3 = add %0, %1 : tensor<576460752303423488xf64>
-  %4 = add %3, %2 : tensor<576460752303423488xf64>
-  %5 = sum %2 {axes = [0]} : tensor<576460752303423488xf64> -> tensor<f64>
-  return %4, %5 : (tensor<576460752303423488xf64>, tensor<f64>)
-} })",
-                         "infer") ==
-        "m.mz:6: error: add: the 4611686018427387904 bytes of a tensor<576460752303423488xf64> and "
-        "the 4611686018427387904 of other values of @f are more than 2^63 - 1\nnote: no machine "
-        "has so much memory; make tensors smaller, or work in parts");
-}
-
-TEST_CASE("what passes make of a huge tensor is told with the line of the op") {
-  CHECK(
-      told_of_pipeline(R"(module @m {
-func @f(%x: tensor<1x1x1073741824x8xf32>) -> tensor<1x1x1073741824x8xf32> {
-  %0, %1 = attention %x, %x, %x {scale = 1.0} : (tensor<1x1x1073741824x8xf32>, tensor<1x1x1073741824x8xf32>, tensor<1x1x1073741824x8xf32>) -> (tensor<1x1x1073741824x8xf32>, tensor<1x1x1073741824xf32>)
-  return %0 : tensor<1x1x1073741824x8xf32>
-} })",
-                       "infer") ==
-      "m.mz:3: error: attention: shape 1x1x1073741824x1073741824 has more than 2^59 elements "
-      "(tensor<1x1x1073741824x8xf32>, tensor<1x1x1073741824x8xf32>, tensor<1x1x1073741824x8xf32>)" +
-          kRemedy);
 }
