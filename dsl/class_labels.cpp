@@ -137,9 +137,8 @@ Tensor mean_of_bools(const Tensor& bools, ir::Location location) {
 std::vector<LabelRange> find_label_ranges(const ir::Function& function) {
   std::vector<LabelRange> labels;
   for (const ir::Op& op : function.body())
-    if (reads_labels(op))
-      labels.push_back({classes_of(op), op.int_attr("ignore_index"), op.location(),
-                        behind_wide_casts(op.operand(1)) == function.parameter(1)});
+    if (reads_labels(op) && behind_wide_casts(op.operand(1)) == function.parameter(1))
+      labels.push_back({classes_of(op), op.int_attr("ignore_index"), op.location()});
   return labels;
 }
 

@@ -11,14 +11,13 @@
 
 namespace mezzo::detail {
 
-/// Labels that must lie in [0, classes) or be ignored.
+/// Targets that must lie in [0, classes) or be ignored.
 struct LabelRange {
   int64_t classes = 0, ignore_index = -100;
   ir::Location location;
-  bool of_targets = true;  // the targets themselves; else computed
 };
 
-/// Where a function of inputs and targets reads class indices.
+/// Where a function of inputs and targets reads the targets themselves as class indices.
 std::vector<LabelRange> find_label_ranges(const ir::Function& function);
 
 /// Which labels a batch counts by.

@@ -157,7 +157,7 @@ std::vector<Array> JitPrograms::call(std::span<const Array> arguments, ir::Locat
     };
     if (const auto fault = runtime::find_index_fault(*entry.program, argument))
       throw UserError(
-          fault->location().known() ? fault->location() : location, fault->text(),
+          fault->location(location), fault->text(),
           fault->remedy() + (location.known() ? "; the call is at " + to_string(location) : ""));
     const bool divides = ir::divides_integers(function.body());
     throw UserError(location,

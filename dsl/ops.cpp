@@ -10,6 +10,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/shape_rules.h>
 #include <mezzo/ir/sizes.h>
+#include <mezzo/passes/policy.h>
 
 #include <algorithm>
 
@@ -70,6 +71,15 @@ ir::Type type_of(const char* what, DType dtype, const Dims& dims, ir::Location l
 Tensor nullary(OpKind kind, const ir::Type& type, Attrs attrs, ir::Location location) {
   return require(kind, location)
       .tensor(require(kind, location).make(kind, {}, std::move(attrs), location, {type}));
+}
+
+/// Numbers that their 16-bit type does not hold: the cast says which they were, so that lint can
+/// tell and a run finds what is infinite. From f64, which rounds once.
+Tensor narrowed(const ir::Type& type, Attr numbers, ir::Location location) {
+  Trace& trace = require(OpKind::Constant, location);
+  const Value wide =
+      trace.make(OpKind::Constant, {}, {{"value", std::move(numbers)}}, location, {type.with(f64)});
+  return trace.tensor(trace.make(OpKind::Cast, {wide}, {{"user", true}}, location, {type}));
 }
 
 Tensor reduce(OpKind kind, const Operand& x, Axes axes, bool keepdims) {
@@ -225,15 +235,23 @@ Tensor broadcast_to(Operand x, Dims shape) {
 
 Tensor full(Dims shape, Literal value, DType dtype, Location location) {
   const ir::Type type = type_of("full", dtype, shape, location);
+  if (ir::is_16bit(dtype) &&
+      passes::loss_of_literal(value.number, dtype) != passes::LiteralLoss::None)
+    return narrowed(type, ir::scalar_attr(f64, value.number), location);
   return nullary(OpKind::Constant, type,
                  {{"value", detail::literal_attr("full", dtype, value, location)}}, location);
 }
 
 Tensor constant(std::vector<double> values, Dims shape, DType dtype, Location location) {
   const ir::Type type = type_of("constant", dtype, shape, location);
+  const bool narrow = ir::is_16bit(dtype) && std::ranges::any_of(values, [&](double value) {
+                        return passes::leaves_range(passes::loss_of_literal(value, dtype));
+                      });
+  const DType stored = narrow ? f64 : dtype;
   ir::AttrList list;
   for (double value : values)
-    list.push_back(detail::literal_attr("constant", dtype, value, location));
+    list.push_back(detail::literal_attr("constant", stored, value, location));
+  if (narrow) return narrowed(type, Attr(list), location);
   return nullary(OpKind::Constant, type, {{"value", Attr(list)}}, location);
 }
 

@@ -7,6 +7,7 @@
 //     f32 and a finding names the line.
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/passes/policy.h>
 
 #include <fmt/format.h>
 
@@ -28,16 +29,6 @@ DType wider(DType a, DType b) {
   if (a == boolean) return b;
   if (b == boolean) return a;
   return ir::byte_size(a) > ir::byte_size(b) ? a : b;
-}
-
-/// What goes wrong when the literal is rounded to `dtype`, or "".
-std::string literal_loss(DType dtype, double literal) {
-  double rounded = ir::round_to(dtype, literal);
-  if (std::isnan(literal)) return "";
-  if (rounded == 0 && literal != 0) return "becomes 0";
-  if (std::isinf(rounded) && !std::isinf(literal)) return "becomes infinite";
-  if (rounded == 1 && literal != 1) return "becomes 1";
-  return "";
 }
 
 ir::Value literal_value(Trace& trace, ir::OpKind kind, const Operand& operand, DType dtype) {
@@ -75,12 +66,12 @@ DType common_type(Trace& trace, ir::OpKind kind, std::span<const Operand> operan
   for (const Operand& operand : operands.subspan(first)) {
     if (operand.is_tensor()) continue;
     double literal = operand.literal().number;
-    std::string loss = literal_loss(*dtype, literal);
-    if (loss.empty()) continue;
+    const passes::LiteralLoss loss = passes::loss_of_literal(literal, *dtype);
+    if (loss == passes::LiteralLoss::None) continue;
     trace.findings.push_back(
         {"literal-leaves-type", operand.location(),
          fmt::format("{}: the literal {} {} in {}; computed in f32, and the result is f32",
-                     ir::to_string(kind), literal, loss, ir::to_string(*dtype)),
+                     ir::to_string(kind), literal, to_string(loss), ir::to_string(*dtype)),
          "cast the tensor to f32 to say so, or the result back if 16 bits are enough for it"});
     return f32;
   }

@@ -51,7 +51,7 @@ namespace {
 std::string bad_target(const TrainingModule& traced, const TrainerState::Batch& batch,
                        ir::Location& location) {
   for (const LabelRange& range : traced.labels) {
-    for (int64_t i = 0; range.of_targets && i < batch.targets.type.elements(); ++i) {
+    for (int64_t i = 0; i < batch.targets.type.elements(); ++i) {
       int64_t label = batch.targets.as_integer(i);
       if (label == range.ignore_index || (label >= 0 && label < range.classes)) continue;
       location = range.location;
@@ -146,8 +146,7 @@ UserError stop_error(const TrainingDescription& description, const TrainerState:
         return parameter == 0 ? &batch.inputs : parameter == 1 ? &batch.targets : &batch.count;
       };
       if (const auto fault = runtime::find_index_fault(*built.program, given))
-        return UserError(fault->location().known() ? fault->location() : location, fault->text(),
-                         happened + fault->remedy());
+        return UserError(fault->location(location), fault->text(), happened + fault->remedy());
       text = std::string("an index is out of range") +
              (divides ? ", or an integer is divided by 0" : "");
     }

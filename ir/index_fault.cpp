@@ -172,8 +172,9 @@ const char* IndexFault::name() const {
   return op->origin().name ? op->origin().name : op->info().name;
 }
 
-Location IndexFault::location() const {
-  return op->origin().location.known() ? op->origin().location : op->location();
+Location IndexFault::location(const Location& otherwise) const {
+  const Location& own = op->origin().location.known() ? op->origin().location : op->location();
+  return own.known() ? own : otherwise;
 }
 
 std::string IndexFault::text() const {

@@ -21,8 +21,8 @@ struct IndexFault {
 
   /// The op as the program wrote it.
   const char* name() const;
-  /// Where the program wrote it.
-  Location location() const;
+  /// Where the program wrote it; `otherwise` where that is not known.
+  Location location(const Location& otherwise = {}) const;
   /// What happened: `gather: index 7 is out of range for size 5`.
   std::string text() const;
   /// What to do.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interpreter: normalisations and their gradients, each evaluated whole in double by its
-// formula, whatever the decomposition rounds in between.
+// The interpreter: normalisations and their gradients, each evaluated whole by its formula,
+// whatever the decomposition rounds in between. Means are long double: of equal elements in double
+// one may be off by a bit, which a small eps makes large.
 #include <mezzo/ir/interpreter_ops.h>
 
 #include <cmath>
@@ -60,22 +61,24 @@ double element(const InterpreterTensor& tensor, int64_t place) {
   return tensor.floats[static_cast<size_t>(place)];
 }
 
-double mean_of(const Part& part, auto value) {
-  double sum = 0;
+using Wide = long double;
+
+Wide mean_of(const Part& part, auto value) {
+  Wide sum = 0;
   for (size_t k = 0; k < part.places.size(); ++k) sum += value(k);
-  return sum / static_cast<double>(part.places.size());
+  return sum / static_cast<Wide>(part.places.size());
 }
 
 /// What is subtracted from the elements of a part, and their mean square then.
 struct Statistics {
-  double mean = 0, square = 0;
+  Wide mean = 0, square = 0;
 };
 
 Statistics statistics_of(const InterpreterTensor& x, const Part& part, bool centred) {
   Statistics out;
   if (centred) out.mean = mean_of(part, [&](size_t k) { return element(x, part.places[k]); });
   out.square = mean_of(part, [&](size_t k) {
-    const double d = element(x, part.places[k]) - out.mean;
+    const Wide d = element(x, part.places[k]) - out.mean;
     return d * d;
   });
   return out;
@@ -85,12 +88,12 @@ Statistics statistics_of(const InterpreterTensor& x, const Part& part, bool cent
 /// there.
 void normalize(OpRun& run, const Part& part, const Statistics& own, int weight) {
   const InterpreterTensor& x = run.operand(0);
-  const double root = std::sqrt(own.square + run.op.float_attr("eps"));
+  const Wide root = std::sqrt(own.square + run.op.float_attr("eps"));
   for (size_t k = 0; k < part.places.size(); ++k) {
-    double y = (element(x, part.places[k]) - own.mean) / root;
+    Wide y = (element(x, part.places[k]) - own.mean) / root;
     if (run.num_operands() > weight) y *= element(run.operand(weight), part.parameters[k]);
     if (run.num_operands() > weight + 1) y += element(run.operand(weight + 1), part.parameters[k]);
-    run.store(part.places[k], y);
+    run.store(part.places[k], static_cast<double>(y));
   }
 }
 
@@ -107,41 +110,45 @@ class Backward {
 
   void add(const Part& part, const Statistics& own) {
     const InterpreterTensor &x = run_.operand(0), &dy = run_.operand(1);
-    const double root = std::sqrt(own.square + run_.op.float_attr("eps"));
+    const Wide root = std::sqrt(own.square + run_.op.float_attr("eps"));
     auto h = [&](size_t k) { return (element(x, part.places[k]) - own.mean) / root; };
-    auto g = [&](size_t k) {
+    auto g = [&](size_t k) -> Wide {
       const double cotangent = element(dy, part.places[k]);
-      return has_weight() ? mul0(cotangent, element(run_.operand(weight_), part.parameters[k]))
-                          : cotangent;
+      return has_weight()
+                 ? mul0<Wide>(cotangent, element(run_.operand(weight_), part.parameters[k]))
+                 : cotangent;
     };
-    auto source = [&](size_t k) { return one_weight_ ? element(dy, part.places[k]) : g(k); };
-    double along = mean_of(part, [&](size_t k) { return mul0(source(k), h(k)); });
-    double level = centred_ ? mean_of(part, source) : 0;
+    auto source = [&](size_t k) -> Wide {
+      return one_weight_ ? element(dy, part.places[k]) : g(k);
+    };
+    Wide along = mean_of(part, [&](size_t k) { return mul0<Wide>(source(k), h(k)); });
+    Wide level = centred_ ? mean_of(part, source) : 0;
     if (one_weight_ && has_weight()) {
       const double weight = element(run_.operand(weight_), part.parameters[0]);
-      along = mul0(along, weight);
-      level = mul0(level, weight);
+      along = mul0<Wide>(along, weight);
+      level = mul0<Wide>(level, weight);
     }
     for (size_t k = 0; k < part.places.size(); ++k) {
-      run_.store(part.places[k], mul0(g(k) - level - mul0(along, h(k)), 1 / root));
+      const Wide dx = mul0<Wide>(g(k) - level - mul0<Wide>(along, h(k)), 1 / root);
+      run_.store(part.places[k], static_cast<double>(dx));
       if (!has_weight()) continue;
       Sums& sums = sums_[static_cast<size_t>(part.parameters[k])];
       const double cotangent = element(dy, part.places[k]);
-      sums.weight += mul0(cotangent, h(k));
+      sums.weight += mul0<Wide>(cotangent, h(k));
       sums.bias += cotangent;
     }
   }
 
   void finish() {
     for (size_t k = 0; k < sums_.size(); ++k) {
-      run_.store(1, static_cast<int64_t>(k), sums_[k].weight);
-      if (centred_) run_.store(2, static_cast<int64_t>(k), sums_[k].bias);
+      run_.store(1, static_cast<int64_t>(k), static_cast<double>(sums_[k].weight));
+      if (centred_) run_.store(2, static_cast<int64_t>(k), static_cast<double>(sums_[k].bias));
     }
   }
 
  private:
   struct Sums {
-    double weight = 0, bias = 0;
+    Wide weight = 0, bias = 0;
   };
   bool has_weight() const { return run_.num_operands() > weight_; }
 
@@ -185,9 +192,9 @@ void eval_batch_norm(OpRun& run) {
     const Statistics own = statistics_of(run.operand(0), parts[channel], true);
     const int64_t place = static_cast<int64_t>(channel);
     normalize(run, parts[channel], own, 1);
-    run.store(1, place, own.mean);
-    run.store(2, place, own.square);
-    run.store(3, place, own.mean - run.result(1).floats[channel]);
+    run.store(1, place, static_cast<double>(own.mean));
+    run.store(2, place, static_cast<double>(own.square));
+    run.store(3, place, static_cast<double>(own.mean - run.result(1).floats[channel]));
   }
 }
 
@@ -197,7 +204,7 @@ void eval_batch_norm_grad(OpRun& run) {
   for (size_t channel = 0; channel < parts.size(); ++channel) {
     if (parts[channel].places.empty()) continue;
     auto statistic = [&](int operand) { return run.operand(operand).floats[channel]; };
-    backward.add(parts[channel], {statistic(2) + statistic(4), statistic(3)});
+    backward.add(parts[channel], {Wide{statistic(2)} + statistic(4), statistic(3)});
   }
   backward.finish();
 }

@@ -9,6 +9,8 @@
 #include <mezzo/ir/verdict.h>
 
 #include <array>
+#include <concepts>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -71,8 +73,9 @@ struct OpRun {
 void eval_elementwise(OpRun& run);
 
 /// 0 where the cotangent is 0, whatever the derivative.
-inline double mul0(double cotangent, double derivative) {
-  return cotangent == 0 ? 0.0 : cotangent * derivative;
+template <std::floating_point T>
+T mul0(T cotangent, std::type_identity_t<T> derivative) {
+  return cotangent == 0 ? 0 : cotangent * derivative;
 }
 
 using Strides = std::array<int64_t, kMaxRank>;

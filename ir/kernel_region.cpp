@@ -52,6 +52,12 @@ bool may_set_range_flag(const Op& op) {
   return op.info().has(Trait::Checks) || divides_integers(op);
 }
 
+bool is_costly(const Op& op) {
+  const OpInfo& info = op.info();
+  return info.has(Trait::Random) || (is_elementwise(op.kind()) &&
+                                     (!info.has(Trait::Exact) || info.growth == Growth::Singular));
+}
+
 std::vector<int64_t> reduced_axes(const Op& op) {
   if (op.kind() == OpKind::Argmax) return {op.int_attr("axis")};
   return op.ints_attr("axes");

@@ -28,6 +28,8 @@ bool divides_integers(const Op& op);
 bool divides_integers(const Region& region);
 /// The op may set the index-range flag of the run.
 bool may_set_range_flag(const Op& op);
+/// More work than a store and a load: polynomials, divisions, random numbers.
+bool is_costly(const Op& op);
 /// Axes that a reduction reduces, ascending.
 std::vector<int64_t> reduced_axes(const Op& op);
 /// The axes that a reduction reduces are the last ones of its operand: a row reduction. The others,

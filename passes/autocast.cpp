@@ -27,7 +27,8 @@
 // clang-format on
 //
 // Ops that touch f64 stay as they are. Function results keep their types as traced. Each value is
-// cast once per type; a constant is made anew instead. Where an op has a policy of its own
+// cast once per type; a constant is made anew instead, unless it leaves the type. Where an op has a
+// policy of its own
 // (`policy`), that one decides. Without a policy types stay as written. Words are numbered from 1
 // in program order, with or without a policy. Afterwards there is no `grad_of`.
 #include <mezzo/ir/builder.h>
@@ -35,6 +36,8 @@
 #include <mezzo/passes/pass.h>
 #include <mezzo/passes/policy.h>
 #include <mezzo/passes/rewrite.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -62,16 +65,6 @@ DType widest(DType a, DType b) {
   if (a == b) return a;
   if (a == DType::F64 || b == DType::F64) return DType::F64;
   return DType::F32;  // f32 with 16 bits, or f16 with bf16
-}
-
-/// What a constant loses when it is rounded to a 16-bit type, in words, or "".
-std::string loss_of_literal(double value, DType dtype) {
-  if (!std::isfinite(value)) return "";
-  double rounded = round_to(dtype, value);
-  if (rounded == 0 && value != 0) return "becomes 0";
-  if (std::isinf(rounded)) return "becomes infinite";
-  if (rounded == 1 && value != 1) return "becomes 1";
-  return "";
 }
 
 class Caster {
@@ -135,14 +128,16 @@ class Caster {
     return value.is(OpKind::Constant);
   }
 
-  /// The value in another type: one cast a value and type; a constant is made anew.
+  /// The value in another type: one cast a value and type; a constant is made anew, unless it
+  /// leaves the type: lint tells that from the cast, and a run finds it there.
   Value in_type(Value value, DType dtype, Op& reader, const std::string& reason) {
     if (value.dtype() == dtype || !is_float(value.dtype())) return value;
     auto [it, fresh] = casts_.try_emplace({value.def(), dtype});
     if (!fresh) return it->second;
     Builder builder(&reader);
     builder.derive_from(value.is_parameter() ? &reader : value.op());
-    if (std::optional<double> splat = splat_value(value))
+    const std::optional<double> splat = splat_value(value);
+    if (splat && !(is_16bit(dtype) && leaves_range(loss_of_literal(*splat, dtype))))
       it->second = builder.constant(value.type().with(dtype), *splat);
     else
       it->second = builder.cast(value, dtype, reason);
@@ -269,7 +264,7 @@ class Caster {
     if (is_16bit(type))
       for (Value value : op.operands())
         if (std::optional<double> literal = splat_value(value); literal && is_float(value.dtype()))
-          if (std::string lost = loss_of_literal(*literal, type); !lost.empty()) {
+          if (const LiteralLoss lost = loss_of_literal(*literal, type); lost != LiteralLoss::None) {
             report_literal(op, *literal, type, lost);
             type = DType::F32;
             break;
@@ -280,19 +275,13 @@ class Caster {
     set_results(op, type);
   }
 
-  void report_literal(const Op& op, double literal, DType type, const std::string& lost) {
+  void report_literal(const Op& op, double literal, DType type, LiteralLoss lost) {
     context_.findings.push_back(
         {"literal-leaves-type", op.origin().location,
-         std::string(op.info().name) + ": the literal " + print_float(literal) + " " + lost +
-             " in " + ir::to_string(type) + ", so this operation stays in f32",
+         fmt::format("{}: the literal {} {} in {}, so this operation stays in f32", op.info().name,
+                     static_cast<float>(literal), to_string(lost), ir::to_string(type)),
          "write the literal as an f32 constant on purpose, or keep the operation in "
          "keep_f32"});
-  }
-
-  static std::string print_float(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%g", value);
-    return text;
   }
 
   /// Results are cast where they are computed: a verdict that stands behind the loss reads it in

@@ -12,8 +12,7 @@ using namespace ir;
 
 FuseGraph::Prepared FuseGraph::prepare(const std::vector<int>& nodes) const {
   Prepared out{{}, outputs_of(nodes), Family::Optimizer};
-  const Group& group =
-      groups_[static_cast<size_t>(find(nodes_[static_cast<size_t>(nodes.front())].group))];
+  const Group& group = groups_[static_cast<size_t>(group_of(nodes.front()))];
   std::set<int> shared;  // copied once, for every segment
   for (const std::vector<int>& segment : group.segments) {
     out.segments.push_back(closure(segment));

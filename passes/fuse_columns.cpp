@@ -36,7 +36,7 @@ std::vector<Value> FuseGraph::values_read(int group, int64_t elements) const {
       if (!value.is_parameter()) {
         const Node& source = nodes_[static_cast<size_t>(node_of(value.op()))];
         if (source.role == Role::Inlined) work.push_back(node_of(value.op()));
-        const bool outside = source.group < 0 || find(source.group) != group;
+        const bool outside = group_of(node_of(value.op())) != group;
         if (source.role == Role::Inlined || !outside) continue;
       }
       if (value.type().elements() == elements) values.push_back(value);

@@ -179,8 +179,8 @@ std::vector<int> FuseGraph::producer_groups(int group) const {
     append_sources(node, sources);
     for (int source : sources) {
       const Node& from = nodes_[static_cast<size_t>(source)];
-      if (from.group < 0) continue;
-      int producer = find(from.group);
+      const int producer = group_of(source);
+      if (producer < 0) continue;
       if (seen.insert(producer).second)
         found.emplace_back(-from.op->result().type().bytes(), producer);
     }
@@ -275,6 +275,27 @@ int FuseGraph::first_beside(int node) const {
   return node;
 }
 
+bool FuseGraph::feeds_product(int producer, int consumer) const {
+  std::vector<int> work;
+  for (int node : groups_[static_cast<size_t>(consumer)].nodes)
+    if (nodes_[static_cast<size_t>(node)].op->kind() == OpKind::Matmul) work.push_back(node);
+  std::unordered_set<int> seen;
+  while (!work.empty()) {
+    const int node = work.back();
+    work.pop_back();
+    for (Value value : nodes_[static_cast<size_t>(node)].op->operands()) {
+      if (value.is_parameter()) continue;
+      const int source = node_of(value.op());
+      const int group = group_of(source);
+      if (group == producer) return true;
+      if ((nodes_[static_cast<size_t>(source)].role == Role::Inlined || group == consumer) &&
+          seen.insert(source).second)
+        work.push_back(source);
+    }
+  }
+  return false;
+}
+
 bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& both,
                          Merge how) const {
   auto has = [&](int group, auto predicate) {
@@ -298,8 +319,7 @@ bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& bot
   // What a kernel of nothing reads is computed elsewhere.
   for (int node : groups_[static_cast<size_t>(consumer)].nodes)
     for (Value value : nodes_[static_cast<size_t>(node)].op->operands())
-      if (!value.is_parameter() && nodes_[static_cast<size_t>(node_of(value.op()))].group >= 0 &&
-          find(nodes_[static_cast<size_t>(node_of(value.op()))].group) == producer &&
+      if (!value.is_parameter() && group_of(node_of(value.op())) == producer &&
           is_lost_in(*value.op(), *nodes_[static_cast<size_t>(node)].op))
         return false;
   // A backward op on a forward value would add an output to the forward kernel; its reader can do
@@ -321,13 +341,10 @@ bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& bot
   // What costs to compute is not repeated while packing an operand of a product, nor for a key and
   // then for the value that it stands for.
   auto is_ordered = [](const Op& op) { return is_order(op.kind()); };
-  const bool repeats =
-      (how == Merge::Pull && has(consumer, is_product)) || has(consumer, is_ordered);
-  if (repeats && has(producer, [](const Op& op) {
-        return op.info().growth == Growth::Exponential || op.info().growth == Growth::Singular;
-      }))
-    return false;
-  return true;
+  const bool repeats = has(consumer, is_product)
+                           ? how == Merge::Pull || feeds_product(producer, consumer)
+                           : has(consumer, is_ordered);
+  return !repeats || !has(producer, is_costly);
 }
 
 bool FuseGraph::reads_too_much(const std::vector<int>& nodes) const {

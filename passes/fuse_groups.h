@@ -77,6 +77,11 @@ class FuseGraph {
   /// The same of what is inlined, for its readers; then the nodes that each effect waits for.
   void find_judged();
   int node_of(const ir::Op* op) const { return index_.at(op); }
+  /// The group that holds the node, or -1.
+  int group_of(int node) const {
+    const int started = nodes_[static_cast<size_t>(node)].group;
+    return started < 0 ? -1 : find(started);
+  }
   /// Nodes of the group plus the inlined ops behind their operands, in program order.
   std::vector<int> closure(const std::vector<int>& nodes) const;
   std::vector<ir::Value> outputs_of(const std::vector<int>& nodes) const;
@@ -96,6 +101,9 @@ class FuseGraph {
   bool path_between(int from, int to) const;
   /// The same in the other direction; none when the search gives up.
   std::optional<bool> path_behind(int from, int to) const;
+  /// A product of `consumer` reads a value of `producer`, directly or through what is packed with
+  /// it.
+  bool feeds_product(int producer, int consumer) const;
   bool sensible(int producer, int consumer, const std::vector<int>& both, Merge how) const;
   bool reads_too_much(const std::vector<int>& nodes) const;
   std::optional<ir::Classified> classify_group(int group) const;

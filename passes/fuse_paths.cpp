@@ -35,7 +35,7 @@ std::optional<bool> FuseGraph::path_behind(int from, int to) const {
     if (reader.role == Role::Inlined) {
       if (seen.insert(-1 - place).second) work.push_back(place);
     } else if (reader.role == Role::Body || reader.group >= 0) {  // others are behind all groups
-      const int group = reader.group < 0 ? -1 - place : find(reader.group);
+      const int group = reader.group < 0 ? -1 - place : group_of(place);
       if (group == to && !direct) found = Found::Path;
       if (seen.insert(group).second) readers.push_back(place);
     }
@@ -53,11 +53,11 @@ std::optional<bool> FuseGraph::path_behind(int from, int to) const {
     direct = false;
     const int next = readers.back();
     readers.pop_back();
-    const int group = nodes_[static_cast<size_t>(next)].group;
+    const int group = group_of(next);
     if (group < 0)
       work.push_back(next);
     else
-      work = groups_[static_cast<size_t>(find(group))].nodes;
+      work = groups_[static_cast<size_t>(group)].nodes;
   }
   return false;
 }
@@ -74,8 +74,7 @@ bool FuseGraph::path_between(int from, int to) const {
     append_judged(node, oldest, sources);
     bool reached = false;
     for (int source : sources) {
-      const int made_in = nodes_[static_cast<size_t>(source)].group;
-      const int group = made_in < 0 ? -1 : find(made_in);
+      const int group = group_of(source);
       reached |= group == from;
       if (group >= 0 && (group == from || group == to)) continue;
       // What no group joins to something as new as `from` cannot depend on it.
@@ -94,12 +93,12 @@ bool FuseGraph::path_between(int from, int to) const {
       if (const std::optional<bool> path = path_behind(from, to)) return *path;
     const int current = work.top();
     work.pop();
-    const int group = nodes_[static_cast<size_t>(current)].group;
+    const int group = group_of(current);
     if (group < 0) {
       if (reaches_from(current)) return true;
       continue;
     }
-    for (int member : groups_[static_cast<size_t>(find(group))].nodes)
+    for (int member : groups_[static_cast<size_t>(group)].nodes)
       if (reaches_from(member)) return true;
   }
   return false;

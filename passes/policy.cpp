@@ -60,4 +60,26 @@ bool can_overflow(DType from, DType to) {
   return largest > ir::largest_finite(to);
 }
 
+LiteralLoss loss_of_literal(double value, ir::DType dtype) {
+  if (!std::isfinite(value)) return LiteralLoss::None;
+  const double rounded = ir::round_to(dtype, value);
+  if (rounded == 0 && value != 0) return LiteralLoss::Zero;
+  if (std::isinf(rounded)) return LiteralLoss::Infinite;
+  return rounded == 1 && value != 1 ? LiteralLoss::One : LiteralLoss::None;
+}
+
+const char* to_string(LiteralLoss loss) {
+  switch (loss) {
+    case LiteralLoss::None:
+      return "stays";
+    case LiteralLoss::Zero:
+      return "becomes 0";
+    case LiteralLoss::Infinite:
+      return "becomes infinite";
+    case LiteralLoss::One:
+      return "becomes 1";
+  }
+  return "";
+}
+
 }  // namespace mezzo::passes

@@ -8,6 +8,7 @@
 #include <mezzo/ir/dtype.h>
 #include <mezzo/ir/location.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,5 +33,14 @@ const std::vector<std::string>& policy_names();
 void check_rounding(std::string_view rounding, ir::Location location = {});
 /// A cast of a finite value of type `from` to `to` can give an infinity.
 bool can_overflow(ir::DType from, ir::DType to);
+
+/// What rounding to a 16-bit type makes of a finite number of a program that it was not.
+enum class LiteralLoss : uint8_t { None, Zero, Infinite, One };
+LiteralLoss loss_of_literal(double value, ir::DType dtype);
+/// `becomes 0`, `becomes infinite`, `becomes 1`.
+const char* to_string(LiteralLoss loss);
+inline bool leaves_range(LiteralLoss loss) {
+  return loss == LiteralLoss::Zero || loss == LiteralLoss::Infinite;
+}
 
 }  // namespace mezzo::passes

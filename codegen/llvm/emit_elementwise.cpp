@@ -64,6 +64,17 @@ std::vector<int64_t> pieces(const ir::Op& kernel, const ir::Shape& space, int ax
   return {cuts.begin(), cuts.end()};
 }
 
+/// A row reads its elements far apart and the next row their neighbours: a transposition of the
+/// last two axes.
+bool reads_across(const ir::Op& kernel, const ir::Shape& space) {
+  const int last = space.rank() - 1;
+  for (const ir::Op& op : *kernel.body())
+    if (op.kind() == ir::OpKind::Transpose && op.result().shape() == space &&
+        op.ints_attr("perm")[static_cast<size_t>(last) - 1] == last)
+      return true;
+  return false;
+}
+
 /// Elements [begin, end) of a segment; `begin` is a multiple of the vector axis unless the segment
 /// is flat.
 void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Value* end,
@@ -89,6 +100,7 @@ void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Va
     for (size_t i = 0; i + 1 < cuts.size(); ++i) {
       Value* from = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, first, emitter.index(cuts[i]));
       Value* to = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, last, emitter.index(cuts[i + 1]));
+      to = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, to);  // a piece of another task
       vector_loop(emitter, from, to, lanes, [&](Value* column) {
         Coordinates at = row;
         at[static_cast<size_t>(axis)] = {column, 1, cuts[i], cuts[i + 1]};
@@ -100,11 +112,27 @@ void emit_range(RegionEmitter& emitter, const Segment& segment, Value* begin, Va
   if (inner == space.elements()) return columns(emitter.origin(space), begin, end);
   Value* first_row = b.CreateSDiv(begin, emitter.index(inner));
   Value* end_row = b.CreateSDiv(end, emitter.index(inner));
-  emitter.frame().loop(first_row, end_row, 1, [&](Value* row) {
-    Coordinates at = emitter.origin(space);
-    std::vector<Value*> position = delinearize(emitter, row, outer);
-    for (size_t i = 0; i < position.size(); ++i) at[i].base = position[i];
-    columns(at, emitter.index(0), emitter.index(inner));
+  auto rows = [&](Value* from, Value* to, Value* first, Value* last) {
+    emitter.frame().loop(from, to, 1, [&](Value* row) {
+      Coordinates at = emitter.origin(space);
+      std::vector<Value*> position = delinearize(emitter, row, outer);
+      for (size_t i = 0; i < position.size(); ++i) at[i].base = position[i];
+      columns(at, first, last);
+    });
+  };
+  if (axis == 0 || axis != space.rank() - 1 || !reads_across(emitter.kernel(), space))
+    return rows(first_row, end_row, emitter.index(0), emitter.index(inner));
+  // Tile by tile: a line of the cache that a row reads one element of is there for the next rows.
+  constexpr int64_t kTileRows = 16, kTileColumns = 32;
+  auto least = [&](Value* x, Value* y) {
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y);
+  };
+  emitter.frame().loop(first_row, end_row, kTileRows, [&](Value* row) {
+    Value* to = least(b.CreateAdd(row, emitter.index(kTileRows)), end_row);
+    emitter.frame().loop(emitter.index(0), emitter.index(inner), kTileColumns, [&](Value* first) {
+      Value* last = least(b.CreateAdd(first, emitter.index(kTileColumns)), emitter.index(inner));
+      rows(row, to, first, last);
+    });
   });
 }
 

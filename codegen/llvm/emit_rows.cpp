@@ -145,14 +145,6 @@ class RowsEmitter {
     return out;
   }
 
-  /// More work than a store and a load: polynomials, divisions, random numbers.
-  static bool is_costly(const ir::Op& op) {
-    const ir::OpInfo& info = op.info();
-    return info.has(ir::Trait::Random) ||
-           (ir::is_elementwise(op.kind()) &&
-            (!info.has(ir::Trait::Exact) || info.growth == ir::Growth::Singular));
-  }
-
   void choose_buffers() {
     if (columns_ == 1) return;  // scalars, and nothing to save
     std::map<const ir::Op*, int> loops;
@@ -162,7 +154,7 @@ class RowsEmitter {
       for (const ir::Op* op : seen) ++loops[op];
     }
     for (ir::Op& op : *kernel_.body()) {
-      if (loops[&op] < 2 || !is_costly(op) || !(op.result().shape() == space_.space) ||
+      if (loops[&op] < 2 || !ir::is_costly(op) || !(op.result().shape() == space_.space) ||
           !ir::is_float(op.result().dtype()))
         continue;
       if (static_cast<int64_t>(buffers_.size() + 1) * buffer_bytes() > kMostBufferBytes) break;

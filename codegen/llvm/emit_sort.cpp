@@ -2,7 +2,8 @@
 // Sort kernels: a task takes whole lines along the axis. An element becomes an integer item: its
 // key, which orders as the elements do, above its index, which makes equal keys differ and the
 // order stable. Items are sorted by merging runs of 1, 2, 4 ... in the thread's scratch; where only
-// the first k are wanted a run keeps k. Results are read at the indices, so that they are the
+// the first k are wanted a run keeps k, and a few are kept in order while the line is read. Results
+// are read at the indices, so that they are the
 // elements themselves, NaN and -0 among them.
 #include <mezzo/codegen/llvm/emit_families.h>
 #include <mezzo/ir/error.h>
@@ -55,13 +56,21 @@ class SortEmitter {
       frame_.loop(line_of(frame_.first_task()), line_of(frame_.last_task()), 1, [&](Value* line) {
         RegionEmitter::Scope scope(emitter_);
         const Coordinates at = line_coordinates(line);
-        fill(at);
-        write(at, merge_runs());
+        if (op_.kind() == OpKind::Topk && taken_ > 0 && taken_ <= kMostKept) {
+          keep_first(at);
+          write(at, buffer(0));
+        } else {
+          fill(at);
+          write(at, merge_runs());
+        }
       });
     emitter_.write_flags();
   }
 
  private:
+  /// Up to here even a line in falling order costs less than merging.
+  static constexpr int64_t kMostKept = 16;
+
   int64_t length() const { return shape_[axis_]; }
   int64_t lines() const { return shape_.elements() / std::max<int64_t>(length(), 1); }
   int64_t item_bytes() const { return key_bits_ / 4; }
@@ -110,13 +119,42 @@ class SortEmitter {
     return descending_ ? b_.CreateNot(key) : key;
   }
 
-  void fill(Coordinates at) {
+  Value* item_of(Coordinates at, Value* place) {
+    at[static_cast<size_t>(axis_)].base = place;
+    Value* key = b_.CreateZExt(key_of(emitter_.eval(keys_, at)), item_);
+    return b_.CreateOr(b_.CreateShl(key, key_bits_), b_.CreateZExtOrTrunc(place, item_));
+  }
+
+  void fill(const Coordinates& at) {
     frame_.loop(emitter_.index(0), emitter_.index(length()), 1, [&](Value* place) {
       RegionEmitter::Scope scope(emitter_);
-      at[static_cast<size_t>(axis_)].base = place;
-      Value* key = b_.CreateZExt(key_of(emitter_.eval(keys_, at)), item_);
-      store(buffer(0), place,
-            b_.CreateOr(b_.CreateShl(key, key_bits_), b_.CreateZExtOrTrunc(place, item_)));
+      store(buffer(0), place, item_of(at, place));
+    });
+  }
+
+  /// The first `taken_` items of the line, in order, in the first buffer. An item that comes before
+  /// the last of them takes its place; each that it passes moves up by one.
+  void keep_first(const Coordinates& at) {
+    Value *kept = buffer(0), *moved = alloca_of(item_);
+    const auto for_kept = [&](const std::function<void(Value*)>& body) {
+      frame_.loop(emitter_.index(0), emitter_.index(taken_), 1, body);
+    };
+    for_kept([&](Value* place) { store(kept, place, llvm::Constant::getAllOnesValue(item_)); });
+    const auto insert = [&](Value* place) {
+      Value *mine = load(kept, place), *other = b_.CreateLoad(item_, moved);
+      store(kept, place, b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, mine, other));
+      b_.CreateStore(b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, mine, other), moved);
+    };
+    frame_.loop(emitter_.index(0), emitter_.index(length()), 1, [&](Value* place) {
+      RegionEmitter::Scope scope(emitter_);
+      Value* item = item_of(at, place);
+      frame_.branch(
+          b_.CreateICmpULT(item, load(kept, emitter_.index(taken_ - 1))),
+          [&] {
+            b_.CreateStore(item, moved);
+            for_kept(insert);
+          },
+          [] {});
     });
   }
 
@@ -145,7 +183,7 @@ class SortEmitter {
     Value* right = smaller(b_.CreateSub(emitter_.index(length()), middle), most);
     Value* count = smaller(b_.CreateAdd(left, right), emitter_.index(taken_));
     Value *left_end = b_.CreateAdd(begin, left), *right_end = b_.CreateAdd(middle, right);
-    Value *i = alloca_of(), *j = alloca_of();
+    Value *i = alloca_of(b_.getInt64Ty()), *j = alloca_of(b_.getInt64Ty());
     b_.CreateStore(begin, i);
     b_.CreateStore(middle, j);
     frame_.loop(emitter_.index(0), count, 1, [&](Value* place) {
@@ -164,9 +202,9 @@ class SortEmitter {
     });
   }
 
-  Value* alloca_of() {
+  Value* alloca_of(llvm::Type* type) {
     llvm::BasicBlock& entry = frame_.function()->getEntryBlock();
-    return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(b_.getInt64Ty());
+    return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type);
   }
 
   void write(const Coordinates& line, Value* items) {

@@ -23,30 +23,63 @@ DType reduced_type(const ir::Op& op) {
   return op.operand(op.kind() == OpKind::ScatterAdd ? 2 : 0).dtype();
 }
 
+bool is_extremum(const ir::Op& op) { return op.kind() == OpKind::Max || op.kind() == OpKind::Min; }
+
 DType accumulated_type(const ir::Op& op) {
   DType dtype = reduced_type(op);
+  if (is_extremum(op) && ir::is_float(dtype))
+    return dtype == DType::F64 ? DType::I64 : DType::I32;  // keys
   if (!adds(op) && op.kind() != OpKind::Prod) return dtype;
   // A product has twice the exponent of its factors before it has many of them.
   if (dtype == DType::F64 || (ir::is_float(dtype) && op.kind() == OpKind::Prod)) return DType::F64;
   return ir::is_float(dtype) ? DType::F32 : DType::I64;
 }
 
-}  // namespace
+/// The integer of that many bits, as many lanes as `value` has.
+llvm::Type* integers_like(llvm::IRBuilderBase& b, unsigned bits, Value* value) {
+  llvm::Type* type = b.getIntNTy(bits);
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+  return vector ? llvm::FixedVectorType::get(type, vector->getNumElements()) : type;
+}
 
-namespace {
+/// Where the sign is set, all other bits are turned: between a float's bits and its key, either
+/// way.
+Value* turned(llvm::IRBuilderBase& b, Value* bits) {
+  const unsigned width = bits->getType()->getScalarSizeInBits();
+  Value* sign = b.CreateAShr(bits, llvm::ConstantInt::get(bits->getType(), width - 1));
+  return b.CreateXor(bits, b.CreateLShr(sign, llvm::ConstantInt::get(bits->getType(), 1)));
+}
+
+/// Integers in the order of the floats, -0 below +0; a NaN is the end that wins. Comparing keys
+/// takes one step where floats take several, each of which waits for the one before.
+Value* key_of(llvm::IRBuilderBase& b, Value* x, bool maximum) {
+  const unsigned width = x->getType()->getScalarSizeInBits();
+  llvm::Type* type = integers_like(b, width, x);
+  const llvm::APInt end =
+      maximum ? llvm::APInt::getSignedMaxValue(width) : llvm::APInt::getSignedMinValue(width);
+  return b.CreateSelect(b.CreateFCmpUNO(x, x), llvm::ConstantInt::get(type, end),
+                        turned(b, b.CreateBitCast(x, type)));
+}
+
+Value* of_key(llvm::IRBuilderBase& b, Value* key, llvm::Type* scalar) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(key->getType());
+  llvm::Type* type = vector ? llvm::FixedVectorType::get(scalar, vector->getNumElements()) : scalar;
+  return b.CreateBitCast(turned(b, key), type);
+}
 
 /// The bits, but for the sign, of the NaN that stands for a product of finite numbers beyond the
 /// largest one, until a 0 ends it: as infinity it would make NaN of a later 0.
 constexpr uint64_t kBeyond = 0x7FF8'0000'B470'0D0C;
 
 Value* is_beyond(llvm::IRBuilderBase& b, Value* x) {
-  llvm::Type* bits = llvm::Type::getInt64Ty(b.getContext());
-  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
-    bits = llvm::FixedVectorType::get(bits, vector->getNumElements());
+  llvm::Type* bits = integers_like(b, 64, x);
   Value* unsigned_bits =
       b.CreateAnd(b.CreateBitCast(x, bits), llvm::ConstantInt::get(bits, ~(uint64_t{1} << 63)));
   return b.CreateICmpEQ(unsigned_bits, llvm::ConstantInt::get(bits, kBeyond));
 }
+
+/// Factors of at most 2^128 and, but for 0, at least 2^-149, whose product is an ordinary f64.
+constexpr int64_t kFactors = 6;
 
 Value* with_sign_of(llvm::IRBuilderBase& b, const llvm::APFloat& size, Value* sign) {
   return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign,
@@ -108,7 +141,12 @@ Value* Reducer::empty() {
     return ir::is_float(accumulated_) ? static_cast<Value*>(llvm::ConstantFP::get(type, 1.0))
                                       : llvm::ConstantInt::get(type, llvm::APInt(64, 1));
   bool maximum = op_.kind() != OpKind::Min;
-  if (ir::is_float(dtype_)) return llvm::ConstantFP::getInfinity(type, maximum);
+  if (ir::is_float(accumulated_)) return llvm::ConstantFP::getInfinity(type, maximum);  // of argmax
+  llvm::IRBuilderBase& b = emitter_.builder();
+  if (ir::is_float(dtype_))
+    return key_of(b,
+                  llvm::ConstantFP::getInfinity(emitter_.compute_type_of(dtype_, lanes_), maximum),
+                  maximum);
   unsigned bits = type->getScalarSizeInBits();
   bool is_unsigned = dtype_ == DType::U8 || dtype_ == DType::Bool;
   llvm::APInt limit =
@@ -131,6 +169,11 @@ void Reducer::begin() {
     b.CreateStore(llvm::ConstantFP::get(wide, -0.0), total_);
     b.CreateStore(b.getInt64(0), counter_);
   }
+  if (op_.kind() == OpKind::Prod && ir::is_float(dtype_) && dtype_ != DType::F64) {
+    group_ = at_entry.CreateAlloca(accumulator_type(lanes_));
+    counter_ = at_entry.CreateAlloca(b.getInt64Ty());
+    start_group();
+  }
   if (op_.kind() == OpKind::Argmax) {
     llvm::Type* indices = emitter_.compute_type_of(DType::I64, lanes_);
     index_ = at_entry.CreateAlloca(indices);
@@ -143,11 +186,18 @@ Value* Reducer::combine(Value* x, Value* y) {
   if (adds(op_)) return ir::is_float(accumulated_) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
   if (op_.kind() == OpKind::Prod)
     return ir::is_float(accumulated_) ? running_product(b, x, y) : b.CreateMul(x, y);
-  return emitter_.extremum(op_.kind() != OpKind::Min, dtype_, x, y);
+  return emitter_.extremum(op_.kind() != OpKind::Min, ir::is_float(dtype_) ? accumulated_ : dtype_,
+                           x, y);
+}
+
+Value* Reducer::widened(Value* value) {
+  if (is_extremum(op_) && ir::is_float(dtype_))
+    return key_of(emitter_.builder(), value, op_.kind() == OpKind::Max);
+  return emitter_.convert(dtype_, accumulated_, value);
 }
 
 Value* Reducer::with(Value* accumulators, Value* value) {
-  return combine(accumulators, emitter_.convert(dtype_, accumulated_, value));
+  return combine(accumulators, widened(value));
 }
 
 void Reducer::add_accumulators(Value* accumulators) {
@@ -162,9 +212,44 @@ void Reducer::add_accumulators(Value* accumulators) {
                 total_);
 }
 
+void Reducer::start_group() {
+  llvm::IRBuilderBase& b = emitter_.builder();
+  b.CreateStore(llvm::ConstantFP::get(accumulator_type(lanes_), 1.0), group_);
+  b.CreateStore(b.getInt64(0), counter_);
+}
+
+void Reducer::take_group() {
+  llvm::IRBuilderBase& b = emitter_.builder();
+  llvm::Type* type = accumulator_type(lanes_);
+  Value *old = b.CreateLoad(type, accumulator_), *group = b.CreateLoad(type, group_);
+  // Neither 0 nor beyond the range, in no lane: the product is what it is.
+  Value* product = b.CreateFMul(old, group);
+  Value* size = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, product);
+  Value* usual = b.CreateAnd(b.CreateFCmpOLT(size, llvm::ConstantFP::getInfinity(type)),
+                             b.CreateFCmpOGT(size, llvm::ConstantFP::get(type, 0.0)));
+  if (usual->getType()->isVectorTy()) usual = b.CreateAndReduce(usual);
+  emitter_.frame().branch(
+      usual, [&] { b.CreateStore(product, accumulator_); },
+      [&] { b.CreateStore(running_product(b, old, group), accumulator_); });
+  start_group();
+}
+
+void Reducer::add_factor(Value* value) {
+  llvm::IRBuilderBase& b = emitter_.builder();
+  Value* old = b.CreateLoad(accumulator_type(lanes_), group_);
+  Value* product = b.CreateFMul(old, widened(value));
+  if (Value* mask = emitter_.mask()) product = b.CreateSelect(mask, product, old);
+  b.CreateStore(product, group_);
+  Value* count = b.CreateAdd(b.CreateLoad(b.getInt64Ty(), counter_), b.getInt64(1));
+  b.CreateStore(count, counter_);
+  emitter_.frame().branch(
+      b.CreateICmpEQ(count, b.getInt64(kFactors)), [&] { take_group(); }, [] {});
+}
+
 void Reducer::add(Value* value, Value* position) {
   llvm::IRBuilderBase& b = emitter_.builder();
   if (op_.kind() == OpKind::Argmax) return add_argmax(value, position);
+  if (group_) return add_factor(value);
   Value* old = b.CreateLoad(accumulator_type(lanes_), accumulator_);
   Value* sum = with(old, value);
   if (Value* mask = emitter_.mask()) sum = b.CreateSelect(mask, sum, old);
@@ -203,6 +288,7 @@ Value* Reducer::fold(Value* vector) {
 Value* Reducer::finish(int64_t count, bool fold_lanes) {
   llvm::IRBuilderBase& b = emitter_.builder();
   if (op_.kind() == OpKind::Argmax) return finish_argmax();
+  if (group_) take_group();
   Value* value = b.CreateLoad(accumulator_type(lanes_), accumulator_);
   bool blocked = total_ != nullptr;
   if (blocked) {
@@ -215,6 +301,8 @@ Value* Reducer::finish(int64_t count, bool fold_lanes) {
   // Sums of nothing are +0. An integer result is narrowed here, a float one by the caller's
   // rounding.
   if (adds(op_) && count == 0) value = llvm::Constant::getNullValue(value->getType());
+  if (is_extremum(op_) && ir::is_float(dtype_))
+    return of_key(b, value, emitter_.compute_type_of(dtype_, 1));
   if (!ir::is_float(result)) return emitter_.convert(accumulated_, result, value);
   if (op_.kind() != OpKind::Prod) return value;
   value = settled_product(b, value);

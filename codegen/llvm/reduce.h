@@ -16,8 +16,8 @@ llvm::Value* settled_product(llvm::IRBuilderBase& b, llvm::Value* product);
 /// Sums, and what a scatter_add adds at one place, accumulate in the wide type of their element
 /// type: f32 for 16-bit and f32, f64 for f64, i64 for integers. A float sum restarts every
 /// kSumBlock vectors and adds the block to a total in f64, which keeps the error of a lane within
-/// the bound of 256 terms whatever the length. Products of floats accumulate in f64. maximum and
-/// minimum propagate NaN; argmax takes the first maximum, or the first NaN.
+/// the bound of 256 terms whatever the length. Products of floats accumulate in f64. max and min
+/// compare keys of floats, of which NaN wins; argmax takes the first maximum, or the first NaN.
 class Reducer {
  public:
   Reducer(RegionEmitter& emitter, const ir::Op& op, int lanes);
@@ -45,8 +45,13 @@ class Reducer {
   void add_accumulators(llvm::Value* accumulators);
 
  private:
+  /// A vector of elements as accumulators hold them.
+  llvm::Value* widened(llvm::Value* value);
   llvm::Value* combine(llvm::Value* x, llvm::Value* y);
   llvm::Value* fold(llvm::Value* vector);
+  void start_group();
+  void take_group();
+  void add_factor(llvm::Value* value);
   void add_argmax(llvm::Value* value, llvm::Value* position);
   llvm::Value* finish_argmax();
   llvm::Value* better(llvm::Value* value, llvm::Value* index, llvm::Value* than,
@@ -59,7 +64,8 @@ class Reducer {
   ir::DType accumulated_;  // of the accumulator
   llvm::Value* accumulator_ = nullptr;
   llvm::Value* total_ = nullptr;    // f64, float sums only
-  llvm::Value* counter_ = nullptr;  // vectors in the block
+  llvm::Value* group_ = nullptr;    // f64, products of narrower floats only
+  llvm::Value* counter_ = nullptr;  // vectors in the block or the group
   llvm::Value* index_ = nullptr;    // argmax
 };
 

@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
+#include <vector>
 
 namespace mezzo::tool {
 
@@ -80,15 +82,27 @@ std::string types_under(const passes::PrecisionPolicy& policy, const ir::OpInfo&
   return "as declared";
 }
 
+/// Lines of cells, each column as wide as its longest cell.
+std::string aligned(const std::vector<std::vector<std::string>>& lines) {
+  std::vector<size_t> widths(lines[0].size());
+  for (const auto& line : lines)
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size() + 2);
+  std::string out;
+  for (const auto& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) out += fmt::format("{:<{}}", line[i], widths[i]);
+    out.erase(out.find_last_not_of(' ') + 1);
+    out += '\n';
+  }
+  return out;
+}
+
 std::string table_under(const std::string& name) {
   const passes::PrecisionPolicy policy = passes::policy_by_name(name);
-  constexpr auto kFormat = "{:<19}{:<32}{:<10}{}\n";
-  std::string out =
-      fmt::format(kFormat, "op", "operands", "precision", "types under " + policy.name);
+  std::vector<std::vector<std::string>> lines{
+      {"op", "operands", "precision", "types under " + policy.name}};
   for (const Row& row : kRows)
-    out += fmt::format(kFormat, row.name, row.operands, row.precision,
-                       types_under(policy, row.info()));
-  return out +
+    lines.push_back({row.name, row.operands, row.precision, types_under(policy, row.info())});
+  return aligned(lines) +
          "precision, one letter an operand: N narrow, W wide, F follow, K keep, I index or state\n"
          "widest operand: of those that are neither parameters nor constants; f16 with bf16 is "
          "f32, none is f32\n"
@@ -148,17 +162,15 @@ std::string lower(std::string text) {
 }
 
 std::string whole_table() {
-  constexpr auto kFormat = "{:<20}{:<12}{:<32}{:<16}{:<9}{:<10}{:<12}{:<14}{:<20}{:<40}{}\n";
-  std::string out = fmt::format(kFormat, "op", "kind", "operands", "results", "types", "precision",
-                                "growth", "f32 bound", "gradient", "traits", "attributes");
-  for (const Row& row : kRows) {
-    const char* traits = std::string_view(row.traits) == "0" ? "" : row.traits;
-    out += fmt::format(kFormat, row.name, row.group, row.operands, row.results,
-                       types_text(row.info().takes), row.precision, lower(row.growth),
-                       bound_text(row.info()), gradient_text(row), traits,
-                       attribute_names(row.info()));
-    while (out.ends_with(" \n")) out.erase(out.size() - 2, 1);
-  }
+  std::vector<std::vector<std::string>> lines{{"op", "kind", "operands", "results", "types",
+                                               "precision", "growth", "f32 bound", "gradient",
+                                               "traits", "attributes"}};
+  for (const Row& row : kRows)
+    lines.push_back({row.name, row.group, row.operands, row.results, types_text(row.info().takes),
+                     row.precision, lower(row.growth), bound_text(row.info()), gradient_text(row),
+                     std::string_view(row.traits) == "0" ? "" : row.traits,
+                     attribute_names(row.info())});
+  std::string out = aligned(lines);
   const ir::Target target = codegen::native_target();
   out +=
       "operands: `?` may be left out, `*` any number; attributes: `?` has a default\n"

@@ -2,12 +2,17 @@
 #include <fuzz/checks.h>
 
 #include <mezzo/codegen/llvm/support.h>
+#include <mezzo/ir/builder.h>
+#include <mezzo/ir/error.h>
 #include <mezzo/ir/interpreter.h>
+#include <mezzo/ir/parser.h>
 #include <mezzo/ir/printer.h>
+#include <mezzo/passes/grad_function.h>
 #include <mezzo/passes/pass_manager.h>
 
 #include <fmt/format.h>
 
+#include <numeric>
 #include <set>
 #include <unordered_map>
 
@@ -171,6 +176,58 @@ std::string check_ops(const ir::Module& module, const Tensors& inputs, bool fuse
                            result, verdict.difference);
     }
   }
+  return "";
+}
+
+std::unique_ptr<ir::Module> gradient_module(const ir::Module& module) {
+  std::unique_ptr<ir::Module> copy = module.clone();
+  ir::Function& function = *copy->functions()[0];
+  ir::Builder builder(function.body().terminator());
+  std::vector<ir::Value> sums;
+  for (ir::Value result : function.results()) {
+    if (!ir::is_float(result.dtype())) continue;
+    std::vector<int64_t> axes(static_cast<size_t>(result.type().rank()));
+    std::iota(axes.begin(), axes.end(), 0);
+    sums.push_back(builder.make(ir::OpKind::Sum, {builder.cast(result, ir::DType::F32)},
+                                {{"axes", ir::Attr(axes)}}));
+  }
+  std::vector<std::string> wrt;
+  for (ir::Value parameter : function.parameters())
+    if (ir::is_float(parameter.dtype())) wrt.emplace_back(parameter.name());
+  if (sums.empty() || wrt.empty()) return nullptr;
+  const ir::Value loss = builder.create(ir::OpKind::AddN, sums)->result();
+  function.set_results(std::vector<ir::Value>{loss}, {ir::Attrs()});
+  try {
+    passes::PassContext context;
+    passes::append_gradient_function(*copy, function.name(), wrt, std::nullopt, context);
+  } catch (const UserError& error) {
+    if (std::string_view(error.what()).find("has no derivative here") == std::string_view::npos)
+      throw;
+    return nullptr;
+  }
+  copy->erase_function(&function);
+  return copy;
+}
+
+std::string check_gradients(const ir::Module& module, const Tensors& inputs, int64_t& counted,
+                            Records* records) {
+  std::unique_ptr<ir::Module> gradient = gradient_module(module);
+  if (!gradient) return "";
+  ++counted;
+  if (records) count_ops(*gradient, *records);
+  std::string text = ir::print(*gradient);
+  if (ir::print(*ir::parse(text)) != text) return "the gradient reads back otherwise";
+  if (std::string found = check_passes(*gradient, inputs, false); !found.empty())
+    return "gradient " + found;
+  ir::Function& function = *gradient->functions()[0];
+  std::vector<ir::Value> values = function.results();
+  for (ir::Op& op : function.body())
+    if (op.kind() != ir::OpKind::Return)
+      for (ir::Value value : op.results()) values.push_back(value);
+  function.set_results(values, std::vector<ir::Attrs>(values.size()));
+  for (bool fuse : {true, false})
+    if (std::string found = check_ops(*gradient, inputs, fuse, records); !found.empty())
+      return "gradient, " + found;
   return "";
 }
 

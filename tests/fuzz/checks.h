@@ -9,6 +9,7 @@
 #include <functional>
 #include <fuzz/judge.h>
 #include <map>
+#include <memory>
 #include <runtime/compiled.h>
 #include <string>
 
@@ -47,6 +48,16 @@ using Records = std::map<std::string, OpRecord>;
 /// CompileOptions; `records`, when given, gathers errors.
 std::string check_ops(const ir::Module& module, const Tensors& inputs, bool fuse,
                       Records* records = nullptr);
+
+/// The sum of all float results of the module's function with its gradients by all float
+/// parameters, as a module of one function; null where there are none, or an op has no derivative
+/// here.
+std::unique_ptr<ir::Module> gradient_module(const ir::Module& module);
+
+/// The gradient function prints and reads back, every pass keeps it valid, and each of its ops is
+/// right for the operands that it had, fused and unfused. `counted` counts functions that have one.
+std::string check_gradients(const ir::Module& module, const Tensors& inputs, int64_t& counted,
+                            Records* records = nullptr);
 
 /// Adds one to `graphs` of each op of the module's function.
 void count_ops(const ir::Module& module, Records& records);

@@ -337,4 +337,28 @@ TEST_CASE("a cast from bf16 to f16 marks the elements that overflow") {
   }
 }
 
+TEST_CASE("a task writes nothing of a piece that belongs to another task") {
+  // Pieces of odd lengths along the only axis, cut into tasks anywhere.
+  for (std::string text : {R"(module @m {
+  func @f(%a: tensor<52433xf64>, %b: tensor<52433xf64>) -> tensor<209732xf64> {
+    %c = concat %a, %b, %a, %a {axis = 0} : (tensor<52433xf64>, tensor<52433xf64>, tensor<52433xf64>, tensor<52433xf64>) -> tensor<209732xf64>
+    return %c : tensor<209732xf64>
+  }
+}
+)",
+                           R"(module @m {
+  func @f(%a: tensor<200003xf32>) -> tensor<300007xf32> {
+    %p = pad %a {low = [50001], high = [50003], interior = [0]} : tensor<200003xf32> -> tensor<300007xf32>
+    return %p : tensor<300007xf32>
+  }
+}
+)"}) {
+    INFO(text);
+    std::unique_ptr<ir::Module> module = ir::parse(text);
+    int64_t threaded = 0;
+    CHECK(check_threads(*module, random_inputs(*module->functions()[0], 1), threaded) == "");
+    CHECK(threaded > 0);
+  }
+}
+
 }  // namespace mezzo::test

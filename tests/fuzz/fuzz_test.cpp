@@ -57,6 +57,11 @@ void for_graphs(const char* name, const GraphOptions& options, int share, Record
   }
 }
 
+std::string line_of(const std::string& op, const OpRecord& record) {
+  return fmt::format("\n  {:18} {:6}  error/bound {:6.3f}  worst ulp {:9.3f}", op, record.graphs,
+                     record.worst, record.worst_ulp);
+}
+
 /// Prints how many graphs held each op, with the errors seen where `errors`, and asserts for long
 /// runs that each elementwise row, or each exact one, stood in enough of them.
 void report(const char* name, GraphOps ops, bool errors, Records& records) {
@@ -73,8 +78,7 @@ void report(const char* name, GraphOps ops, bool errors, Records& records) {
   size_t column = 0;
   for (const auto& [op, record] : records) {
     if (errors)
-      text += fmt::format("\n  {:18} {:6}  error/bound {:6.3f}  worst ulp {:9.3f}", op,
-                          record.graphs, record.worst, record.worst_ulp);
+      text += line_of(op, record);
     else
       text += fmt::format("{}{:18} {:6}", column++ % 4 ? "    " : "\n  ", op, record.graphs);
   }
@@ -131,6 +135,19 @@ TEST_CASE("every op of fused and unfused graphs is right for the operands that i
     return found.empty() ? check_ops(module, inputs, false, &records) : found;
   });
   report("ops", GraphOps::All, true, records);
+}
+
+TEST_CASE("gradients of random graphs: passes keep them, every op is right for its operands") {
+  Records records;
+  int64_t counted = 0;
+  for_graphs("gradients", {.ops = GraphOps::All, .most_ops = 30}, 100, nullptr,
+             [&](const ir::Module& module, const Tensors& inputs) {
+               return check_gradients(module, inputs, counted, &records);
+             });
+  std::string text = fmt::format("gradients of {} functions: graphs by op", counted);
+  for (const auto& [op, record] : records) text += line_of(op, record);
+  fmt::print("{}\n", text);
+  CHECK(counted > wanted_graphs() / 4);
 }
 
 }  // namespace mezzo::test

@@ -87,6 +87,18 @@ TEST_CASE("NM-04 a constant row with an eps that 16 bits cannot hold") {
   }
 }
 
+TEST_CASE("a constant row whose sum is rounded is 0, also beside a small eps") {
+  // A mean that is off by a bit is 316 bits of x away from 0, a million with the smaller eps.
+  const std::vector<double> x(9, 27.590243146432226), zeros(9, 0.0);
+  for (DType dtype : kFloats)
+    for (double eps : {1e-5, 1e-12}) {
+      check_result(OpKind::LayerNorm, {row(dtype, x)}, rows(eps), zeros, 0);
+      check_result(OpKind::GroupNorm, {row(dtype, x)}, {{"groups", 1}, {"eps", eps}}, zeros, 0);
+      const InterpreterTensor column = make_tensor(Type(dtype, {9, 1}), x);
+      check_result(OpKind::BatchNorm, {column}, {{"eps", eps}}, zeros, 0);
+    }
+}
+
 TEST_CASE("NM-07 the variance of numbers that differ by little from a large mean") {
   std::vector<double> x;
   for (int k = 0; k < 8; ++k) x.push_back(10000 + std::ldexp(k, -10));

@@ -56,7 +56,7 @@ def rows():
     yield "logsumexp rows 4096 x 1024", lambda: big.logsumexp(1)
     yield "cumsum rows 4096 x 1024", lambda: big.cumsum(1)
     yield "cumsum columns 4096 x 1024", lambda: big.cumsum(0)
-    yield "sort rows 1024 x 1024", lambda: square.sort(1, stable=True)
+    yield "sort rows 1024 x 1024", lambda: square.sort(dim=1, stable=True)
     yield "topk 10 of rows 1024 x 1024", lambda: square.topk(10, 1)
     yield "softmax 4096 x 1024", lambda: big.softmax(1)
     soft = big.softmax(1)

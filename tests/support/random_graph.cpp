@@ -9,6 +9,7 @@
 #include <support/random_graph_axis.h>
 #include <support/random_graph_indexing.h>
 #include <support/random_graph_losses.h>
+#include <support/random_graph_windows.h>
 
 #include <algorithm>
 #include <limits>
@@ -429,6 +430,9 @@ void Generator::make_op() {
     if (dice < 42) return make_one_of(random_draw);
     if (dice < 45) return make_random();
     if (dice < 50) return make_along_axis();
+    if (dice < 53) return make_one_of(random_window);
+    if (dice < 55) return make_one_of(random_norm);
+    if (dice < 56) return make_one_of(random_sequence);
   }
   make_elementwise(*pick(rows_));
 }
