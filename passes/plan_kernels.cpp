@@ -383,20 +383,22 @@ Plan plan_kernel(const Op& kernel, const Target& target) {
 /// A kernel that is larger than any machine is what the program asks for, not a wrong plan.
 void check_size(const Op& kernel, const Plan& plan, const Target& target) {
   constexpr int64_t kMostBlocks = (int64_t{1} << 31) - 1;
-  const bool launched = target.kind == Target::Kind::Cuda && family_of(kernel) == Family::Matmul;
+  const Op* asked = &kernel;
+  for (const Op& op : *kernel.body())
+    if (op.kind() == OpKind::Matmul) asked = &op;
+  const bool launched = asked != &kernel && target.kind == Target::Kind::Cuda;
   std::string what;
   if (plan.workspace > kMostOfPlan)
-    what = "the product needs a workspace of " + std::to_string(plan.workspace) +
-           " bytes, the most is 2^59";
+    what = "needs a workspace of " + std::to_string(plan.workspace) + " bytes, the most is 2^59";
   else if (launched && plan.tasks > kMostBlocks)
-    what = "the product has " + std::to_string(plan.tasks) + " blocks on " + target.name +
+    what = "has " + std::to_string(plan.tasks) + " blocks on " + target.name +
            ", a launch has 2^31 - 1 at most";
   if (what.empty()) return;
   std::string types;
-  for (Value operand : kernel.operands())
+  for (Value operand : asked->operands())
     types += (types.empty() ? "" : ", ") + to_string(operand.type());
-  throw UserError(kernel.origin().location,
-                  std::string(kernel.origin().name ? kernel.origin().name : "kernel") + ": " +
+  throw UserError(asked->origin().location,
+                  std::string(asked->origin().name ? asked->origin().name : "kernel") + ": " +
                       what + " (" + types + ")",
                   "make an axis shorter, or work on the tensors in parts");
 }

@@ -85,17 +85,18 @@ TEST_CASE("products beyond what a launch or a workspace counts") {
   const std::string a = "tensor<268435456x1048576xf32>", b = "tensor<1048576x268435456xf32>",
                     y = "tensor<268435456x268435456xf32>";
   const std::string product =
-      function("%a: " + a + ", %b: " + b, "%0 = matmul %a, %b : (" + a + ", " + b + ") -> " + y, y);
+      function("%a: " + a + ", %b: " + b,
+               "%1 = matmul %a, %b : (" + a + ", " + b + ") -> " + y + "\n%0 = relu %1 : " + y, y);
   const std::string types = " bytes, the most is 2^59 (" + a + ", " + b + ")" + kParts;
   CHECK(told(product, "x86-64-v3") ==
-        "m.mz:3: error: matmul: the product needs a workspace of 577586720929742848" + types);
+        "m.mz:3: error: matmul: needs a workspace of 577586720929742848" + types);
   CHECK(told(product, "sm_90") ==
-        "m.mz:3: error: matmul: the product needs a workspace of 4611686018427387904" + types);
+        "m.mz:3: error: matmul: needs a workspace of 4611686018427387904" + types);
   const std::string row = "tensor<268435456x64xf32>", column = "tensor<64x268435456xf32>";
   CHECK(told(function("%a: " + row + ", %b: " + column,
                       "%0 = matmul %a, %b : (" + row + ", " + column + ") -> " + y, y),
              "sm_90") ==
-        "m.mz:3: error: matmul: the product has 4398046511104 blocks on sm_90, a launch has 2^31 - "
+        "m.mz:3: error: matmul: has 4398046511104 blocks on sm_90, a launch has 2^31 - "
         "1 at most (" +
             row + ", " + column + ")" + kParts);
 }
