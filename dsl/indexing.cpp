@@ -2,6 +2,7 @@
 #include <mezzo/dsl/indexing.h>
 
 #include <mezzo/dsl/axes.h>
+#include <mezzo/dsl/located.h>
 #include <mezzo/dsl/movement.h>
 #include <mezzo/dsl/ops.h>
 #include <mezzo/dsl/trace.h>
@@ -95,6 +96,9 @@ Tensor one_hot(Operand indices, int64_t classes, DType dtype) {
     throw UserError(location,
                     "one_hot: there must be at least one class, not " + std::to_string(classes));
   const Value value = index_value(trace, OpKind::CheckIndex, indices);
+  Dims wide(value.type().shape);
+  wide.push_back(classes);
+  detail::located_shape(location, "one_hot", wide);
   const Value checked = trace.make(OpKind::CheckIndex, {value}, {{"size", classes}}, location);
   const Tensor places = unsqueeze(
       {trace.tensor(written_as("one_hot", checked, location)), location}, value.type().rank());

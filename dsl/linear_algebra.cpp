@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/linear_algebra.h>
 
+#include <mezzo/dsl/located.h>
 #include <mezzo/dsl/movement.h>
 #include <mezzo/ir/error.h>
 
@@ -52,8 +53,10 @@ Tensor dot(Operand a, Operand b) {
 
 Tensor outer(Operand a, Operand b) {
   const Location location = a.location();
-  const Tensor left = reshape(a, {a.type().elements(), 1});
-  const Tensor right = reshape(b, {1, b.type().elements()});
+  const int64_t rows = a.type().elements(), columns = b.type().elements();
+  detail::located_shape(location, "outer", Dims{rows, columns});
+  const Tensor left = reshape(a, {rows, 1});
+  const Tensor right = reshape(b, {1, columns});
   return mul({left, location}, {right, b.location()});
 }
 

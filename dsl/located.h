@@ -3,7 +3,9 @@
 #pragma once
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/shape.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,6 +22,12 @@ decltype(auto) located(ir::Location location, std::string_view what, F&& f) {
     std::string start = what.empty() ? "" : std::string(what) + ": ";
     throw UserError(location, start + error.message(), error.hint());
   }
+}
+
+/// The shape that `what` was asked for.
+inline ir::Shape located_shape(ir::Location location, std::string_view what,
+                               std::span<const int64_t> dims) {
+  return located(location, what, [&] { return ir::Shape(dims); });
 }
 
 }  // namespace mezzo::detail

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/dsl/movement.h>
 
+#include <mezzo/dsl/located.h>
 #include <mezzo/dsl/ops.h>
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/sizes.h>
 
 #include <algorithm>
 #include <numeric>
@@ -132,6 +134,9 @@ Tensor stack(Operands parts, int64_t axis) {
           location,
           "stack: shapes differ, " + to_string(first.type()) + " and " + to_string(part.type()),
           "tensors of one shape are stacked; concat joins along an axis that is there");
+  Dims together(first.shape());
+  together.insert(together.begin() + along, std::ssize(parts));
+  detail::located_shape(location, "stack", together);
   std::vector<Operand> raised;
   for (const Operand& part : parts) raised.emplace_back(unsqueeze(part, along), location);
   return concat(raised, along);
@@ -145,6 +150,13 @@ std::vector<Tensor> detail::split_evenly(const Operand& x, int64_t parts, int64_
                     "split: axis " + std::to_string(along) + " of x " + to_string(x.type()) +
                         " does not divide into " + ir::counted(parts, "part"),
                     "give the lengths of the parts: split(x, {2, 3, 2})");
+  constexpr int64_t kMost = int64_t{1} << 24;  // ops of a function
+  if (parts > kMost)
+    throw UserError(x.location(),
+                    "split: axis " + std::to_string(along) + " of x " + to_string(x.type()) +
+                        " into " + ir::counted(parts, "part") + ", the most is " +
+                        std::to_string(kMost),
+                    "reshape gives the parts an axis of their own");
   return split(x, Dims(std::vector<int64_t>(static_cast<size_t>(parts), length / parts)), along);
 }
 
@@ -154,7 +166,7 @@ std::vector<Tensor> split(Operand x, Dims lengths, int64_t axis) {
   bool negative = false;
   for (int64_t length : lengths) {
     negative |= length < 0;
-    total += length;
+    total = ir::saturated_sum(total, length);
   }
   if (negative || total != x.shape()[along])
     throw UserError(x.location(), "split: the lengths add up to " + std::to_string(total) +
@@ -203,9 +215,10 @@ Tensor tile(Operand x, Dims repeats) {
     }
     apart.push_back(length);
     wide.push_back(length);
-    whole.push_back(length * times);
+    whole.push_back(ir::saturated_product(length, times));
   }
   const Location location = x.location();
+  detail::located_shape(location, "tile", whole);
   const Tensor raised = reshape(x, apart);
   return reshape({broadcast_to({raised, location}, wide), location}, whole);
 }
@@ -218,7 +231,9 @@ Tensor repeat(Operand x, int64_t count, int64_t axis) {
   const Location location = x.location();
   Dims wide(x.shape()), whole(x.shape());
   wide.insert(wide.begin() + along + 1, count);
-  whole[static_cast<size_t>(along)] *= count;
+  int64_t& repeated = whole[static_cast<size_t>(along)];
+  repeated = ir::saturated_product(repeated, count);
+  detail::located_shape(location, "repeat", whole);
   const Tensor raised = unsqueeze(x, along + 1);
   return reshape({broadcast_to({raised, location}, wide), location}, whole);
 }
@@ -237,6 +252,12 @@ Tensor pad(Operand x, Dims low, Dims high, PadMode mode, Operand value) {
     return trace.tensor(
         trace.create(OpKind::Pad, values, std::move(attrs), x.location())->result());
   }
+  Dims whole;
+  for (int i = 0; i < x.rank(); ++i) {
+    const auto axis = static_cast<size_t>(i);
+    whole.push_back(ir::saturated_sum(x.shape()[i], ir::saturated_sum(low[axis], high[axis])));
+  }
+  detail::located_shape(x.location(), "pad", whole);
   Tensor padded = x.tensor();
   for (int i = 0; i < x.rank(); ++i)
     padded = pad_axis({padded, x.location()}, i, low[static_cast<size_t>(i)],
@@ -304,6 +325,7 @@ Tensor triu(Operand x, int64_t diagonal) { return triangle("triu", x, diagonal, 
 
 Tensor eye(int64_t rows, int64_t columns, int64_t offset, DType dtype, Location location) {
   if (columns == -1) columns = rows;
+  detail::located_shape(location, "eye", Dims{rows, columns});
   const Tensor row = iota({rows, 1}, i64, 0, location),
                column = iota({1, columns}, i64, 1, location);
   const Tensor hot =
@@ -314,6 +336,7 @@ Tensor eye(int64_t rows, int64_t columns, int64_t offset, DType dtype, Location 
 Tensor linspace(double start, double stop, int64_t count, DType dtype, Location location) {
   if (count < 0)
     throw UserError(location, "linspace: count must not be negative, not " + std::to_string(count));
+  detail::located_shape(location, "linspace", Dims{count});
   const Tensor number = iota({count}, f64, 0, location);
   const double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
   const Tensor scaled = mul({number, location}, Operand(step).at(location));

@@ -95,8 +95,7 @@ const std::shared_ptr<detail::ParameterState>& detail_state(const Parameter& par
 
 Parameter::Parameter(Dims shape, Initializer initializer, std::string name, ir::Location location)
     : state_(std::make_shared<detail::ParameterState>()) {
-  state_->shape = detail::located(location, "parameter '" + name + "'",
-                                  [&] { return Shape(std::span<const int64_t>(shape)); });
+  state_->shape = detail::located_shape(location, "parameter '" + name + "'", shape);
   auto check = [&](const char* what, auto kind, auto last) {
     if (kind > last)
       throw UserError(location,

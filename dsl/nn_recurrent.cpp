@@ -4,6 +4,7 @@
 #include <mezzo/dsl/layer_scope.h>
 #include <mezzo/dsl/movement.h>
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/sizes.h>
 
 #include <fmt/format.h>
 
@@ -41,13 +42,13 @@ Recurrent::Recurrent(Kind kind, int64_t in, int64_t units, const RecurrentLayerO
   if (options.layers < 1)
     throw UserError(location, fmt::format("{}: {} layers are none", name, options.layers),
                     "a recurrent network has one layer at least");
-  const int64_t columns = kGates[static_cast<size_t>(kind)] * units;
+  const int64_t columns = ir::saturated_product(kGates[static_cast<size_t>(kind)], units);
   const Initializer uniform =
       initializers::uniform(units > 0 ? 1 / std::sqrt(static_cast<double>(units)) : 0);
   const int64_t directions = options.bidirectional ? 2 : 1;
   for (int64_t layer = 0; layer < options.layers; ++layer)
     for (int64_t direction = 0; direction < directions; ++direction) {
-      const int64_t features = layer == 0 ? in : directions * units;
+      const int64_t features = layer == 0 ? in : ir::saturated_product(directions, units);
       const std::string scope = fmt::format("l{}{}.", layer, direction == 0 ? "" : "_reverse");
       weights_.push_back({Parameter({features, columns}, uniform, scope + "w", location),
                           Parameter({units, columns}, uniform, scope + "u", location),

@@ -9,6 +9,7 @@
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/shape_rules.h>
+#include <mezzo/ir/sizes.h>
 #include <mezzo/passes/policy.h>
 
 #include <algorithm>
@@ -63,8 +64,7 @@ void check_type(const char* what, DType dtype, ir::Location location) {
 
 ir::Type type_of(const char* what, DType dtype, const Dims& dims, ir::Location location) {
   check_type(what, dtype, location);
-  return detail::located(location, what,
-                         [&] { return ir::Type(dtype, Shape(std::span<const int64_t>(dims))); });
+  return {dtype, detail::located_shape(location, what, dims)};
 }
 
 /// An op without operands.
@@ -159,7 +159,7 @@ Tensor reshape(Operand x, Dims shape) {
   auto open = shape.end();
   for (auto dim = shape.begin(); dim != shape.end(); ++dim) {
     if (*dim != -1) {
-      known *= *dim;
+      known = ir::saturated_product(known, *dim);
       continue;
     }
     if (open != shape.end())
@@ -194,6 +194,7 @@ Tensor slice(Operand x, Dims starts, Dims ends, Dims steps) {
     for (size_t i = 0; i < places.size() && i < static_cast<size_t>(x.rank()); ++i)
       if (places[i] < 0) places[i] += x.shape()[static_cast<int>(i)];
   };
+  const Dims given_starts = starts, given_ends = ends;
   from_end(starts);
   from_end(ends);
   // Backwards: the same elements forwards, of the tensor turned round.
@@ -201,12 +202,23 @@ Tensor slice(Operand x, Dims starts, Dims ends, Dims steps) {
   for (size_t i = 0; i < std::min({starts.size(), ends.size(), steps.size()}); ++i) {
     if (steps[i] >= 0 || i >= static_cast<size_t>(x.rank())) continue;
     const int64_t last = x.shape()[static_cast<int>(i)] - 1;
+    const int64_t end = std::max<int64_t>(ends[i], -1);
+    if (starts[i] > last || starts[i] < end)
+      throw UserError(x.location(),
+                      "slice: slice " + std::to_string(given_starts[i]) + ":" +
+                          std::to_string(given_ends[i]) + ":" + std::to_string(steps[i]) +
+                          " does not fit axis " + std::to_string(i) + " of x " +
+                          to_string(x.type()),
+                      "backwards it is length > start >= end; an end of -length - 1 is before "
+                      "the first element");
     turned.push_back(static_cast<int64_t>(i));
     starts[i] = last - starts[i];
-    ends[i] = last - std::max<int64_t>(ends[i], -1);
-    steps[i] = -steps[i];
+    ends[i] = last - end;
+    steps[i] = ir::saturated_difference(0, steps[i]);
   }
   if (!turned.empty()) x = {flip(x, turned), x.location()};
+  for (size_t i = 0; i < std::min(steps.size(), static_cast<size_t>(x.rank())); ++i)
+    steps[i] = std::min(steps[i], ir::greatest_step(x.shape()[static_cast<int>(i)]));
   return unary(OpKind::Slice, x,
                {{"starts", Attr(starts)}, {"ends", Attr(ends)}, {"steps", Attr(steps)}});
 }

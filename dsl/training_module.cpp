@@ -35,7 +35,7 @@ std::map<std::string, double> flops_by_scope(const ir::Module& module) {
       else
         inner = a[a.rank() - (op.bool_attr("transpose_a") ? 2 : 1)];
       flops[op.attrs().get_string("scope")] +=
-          2.0 * static_cast<double>(op.result().type().elements() * inner);
+          2.0 * static_cast<double>(op.result().type().elements()) * static_cast<double>(inner);
     }
   return flops;
 }

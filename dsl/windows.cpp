@@ -5,6 +5,7 @@
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/plan.h>
+#include <mezzo/ir/sizes.h>
 
 #include <fmt/format.h>
 
@@ -77,11 +78,15 @@ Attrs window_attrs(const Call& call, const Dims& window, const Dims& strides, co
        high = call.each("padding", padding.high(), count, {0});
   for (int i = 0; i < count && padding.is_same(); ++i) {
     const auto axis = static_cast<size_t>(i);
-    if (strides[axis] < 1)
-      call.fail(fmt::format("stride {} of axis {}", strides[axis], i + 1), "strides are 1 or more");
+    constexpr int64_t kLongest = int64_t{1} << 30;
+    if (strides[axis] < 1 || strides[axis] > kLongest)
+      call.fail(fmt::format("stride {} of axis {}", strides[axis], i + 1),
+                "strides are 1 or more, 2^30 at most");
     const int64_t length = call.x.shape()[i + 1], places = ir::ceil_div(length, strides[axis]);
-    const int64_t reach = dilations[axis] * (window[axis] - 1) + 1;
-    const int64_t missing = std::max<int64_t>(0, (places - 1) * strides[axis] + reach - length);
+    const int64_t reach = ir::saturated_product(
+        dilations[axis], ir::saturated_difference(window[axis], 1));  // less 1
+    const int64_t missing =
+        std::max<int64_t>(0, ir::saturated_sum((places - 1) * strides[axis] + 1 - length, reach));
     low[axis] = missing / 2;
     high[axis] = missing - missing / 2;
   }

@@ -153,7 +153,8 @@ Type parse_type(TokenStream& stream) {
     int64_t length = 0;
     auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
     if (error != std::errc() || last != digits.data() + digits.size())
-      stream.fail(token, "'" + std::string(digits) + "' is no length of an axis");
+      stream.fail(token, "'" + std::string(digits) + "' is no length of an axis",
+                  "a length is a number, 2^59 at most");
     dims.push_back(length);
     rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
   }

@@ -7,6 +7,7 @@
 #include <mezzo/ir/cuda_matmul_plan.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/sizes.h>
 
 #include <fmt/format.h>
 
@@ -149,7 +150,7 @@ int64_t CudaMatmul::shared_bytes() const {
 
 int64_t CudaMatmul::workspace_bytes() const {
   if (spec.slices <= 1) return 0;
-  return spec.slices * spec.batch * spec.m * spec.n * accumulator_bytes();
+  return saturated_product(spec.slices * accumulator_bytes(), spec.batch * spec.m * spec.n);
 }
 
 bool moves_in_pieces(const Op& matmul, int operand) {

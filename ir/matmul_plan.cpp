@@ -5,6 +5,7 @@
 #include <mezzo/ir/matmul_plan.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/sizes.h>
 
 #include <algorithm>
 #include <cmath>
@@ -79,7 +80,7 @@ MatmulSpec plan_matmul(MatmulSpec spec, const Target& target, bool costly_b) {
 
   // Too few tasks for the work there is: first shorter blocks of rows, then narrower blocks of
   // columns, then slices.
-  const int64_t work = batch * m * n * std::max<int64_t>(spec.k, 1);
+  const int64_t work = saturated_product(batch * m * n, std::max<int64_t>(spec.k, 1));
   const int64_t wanted = std::min(kWantedTasks, std::max<int64_t>(1, work / kMultipliesPerTask));
   if (batch * m_tiles * n_tiles < wanted) {
     m_tiles =
@@ -102,9 +103,9 @@ MatmulSpec plan_matmul(MatmulSpec spec, const Target& target, bool costly_b) {
 
   const bool convert_b = costly_b || spec.trans_b || spec.b_type != spec.acc;
   // A launch costs a few microseconds; what packing again costs must be more.
-  const int64_t packed_again = (m_tiles - 1) * n * spec.k * batch;
-  spec.prepack_b =
-      packed_again * (convert_b ? 3 : 1) >= (1 << 16) && m_tiles >= (convert_b ? 2 : 3);
+  const int64_t packed_again = saturated_product(m_tiles - 1, n * spec.k * batch);
+  spec.prepack_b = saturated_product(packed_again, convert_b ? 3 : 1) >= (1 << 16) &&
+                   m_tiles >= (convert_b ? 2 : 3);
   return spec;
 }
 
@@ -140,7 +141,9 @@ int64_t packed_b_bytes(const MatmulSpec& spec) {
 
 int64_t workspace_bytes(const MatmulSpec& spec) {
   int64_t bytes = packed_b_bytes(spec);
-  if (spec.slices > 1) bytes += spec.slices * spec.batch * spec.m * spec.n * compute_bytes(spec);
+  if (spec.slices > 1)
+    bytes = saturated_sum(
+        bytes, saturated_product(spec.slices * compute_bytes(spec), spec.batch * spec.m * spec.n));
   return bytes;
 }
 

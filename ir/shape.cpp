@@ -29,16 +29,20 @@ Shape::Shape(std::initializer_list<int64_t> dims)
 
 Shape::Shape(std::span<const int64_t> dims) {
   if (dims.size() > kMaxRank)
-    throw UserError({}, "shape " + joined(dims) + " has " + std::to_string(dims.size()) +
-                            " axes, the most is " + std::to_string(kMaxRank));
+    throw UserError({},
+                    "shape " + joined(dims) + " has " + std::to_string(dims.size()) +
+                        " axes, the most is " + std::to_string(kMaxRank),
+                    "reshape makes one axis of several");
   // An empty axis counts as one here, so that strides of an empty tensor cannot overflow either.
   int64_t elements = 1;
   for (int64_t dim : dims) {
     if (dim < 0)
       throw UserError({},
-                      "shape " + joined(dims) + " has the negative length " + std::to_string(dim));
+                      "shape " + joined(dims) + " has the negative length " + std::to_string(dim),
+                      "lengths of axes are 0 or more");
     if (dim > 0 && elements > kMaxElements / dim)
-      throw UserError({}, "shape " + joined(dims) + " has more than 2^59 elements");
+      throw UserError({}, "shape " + joined(dims) + " has more than 2^59 elements",
+                      "make an axis shorter, or work on the tensor in parts");
     elements *= std::max<int64_t>(dim, 1);
   }
   std::copy(dims.begin(), dims.end(), dims_.begin());

@@ -32,12 +32,14 @@ std::string InferContext::text(std::string_view name) const {
   return attr_or_default(kind, attrs, name).as<std::string>();
 }
 
-int normalize_axis(const InferContext& context, int64_t axis, int rank) {
-  int64_t from_start = axis < 0 ? axis + rank : axis;
-  if (from_start < 0 || from_start >= rank)
-    context.fail("axis " + std::to_string(axis) + " is out of range for rank " +
-                 std::to_string(rank));
-  return static_cast<int>(from_start);
+int check_axis(const InferContext& context, int64_t axis, int rank) {
+  if (axis < 0 || axis >= rank)
+    context.fail(
+        "axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank),
+        rank == 0   ? "a scalar has no axes"
+        : rank == 1 ? "there is axis 0 alone"
+                    : "axes are 0 to " + std::to_string(rank - 1));
+  return static_cast<int>(axis);
 }
 
 Shape reduced_shape(const Shape& shape, std::span<const int64_t> axes, bool keepdims) {
@@ -186,7 +188,7 @@ Shape broadcast_operands(const InferContext& context) {
     if (!both)
       context.fail("shapes do not broadcast, " + to_string(Type(type.dtype, shape)) + " and " +
                        to_string(type),
-                   "axes are matched from the last one; each pair must be equal or one of them 1");
+                   kBroadcastHint);
     shape = *both;
   }
   return shape;
@@ -197,14 +199,14 @@ std::vector<Type> infer_elementwise(const InferContext& context) {
   if (context.operands.empty()) context.fail("takes at least 1 operand, not 0");
   Shape shape = broadcast_operands(context);
   if (rule == TypeRule::Cast) {
-    if (context.declared.size() != 1) context.fail("needs its result type");
-    return {Type(context.declared[0].dtype, shape)};
+    return {Type(declared(context).dtype, shape)};
   }
   size_t first = 0;
   if (rule == TypeRule::Select) {
     if (context.operands[0].dtype != DType::Bool)
-      context.fail(std::string("condition must be bool, not ") +
-                   to_string(context.operands[0].dtype));
+      context.fail(
+          std::string("condition must be bool, not ") + to_string(context.operands[0].dtype),
+          "a comparison gives bool");
     first = 1;
   }
   DType dtype = context.operands[first].dtype;
@@ -216,21 +218,14 @@ std::vector<Type> infer_elementwise(const InferContext& context) {
           "takes " + entering(rule) + ", not " + to_string(type.dtype),
           context.kind == OpKind::Div && is_integer(type.dtype)
               ? "floor_div divides integers; cast one operand to a float type for a quotient"
-              : "");
+              : "cast it first");
   }
   bool predicate = rule == TypeRule::PredicateFloat || rule == TypeRule::PredicateNumber ||
                    rule == TypeRule::PredicateAny;
   return {Type(predicate ? DType::Bool : dtype, shape)};
 }
 
-}  // namespace
-
-bool may_enter(TypeRule rule, DType type) { return contains(operand_types(rule), type); }
-
-std::vector<Type> infer_types(const InferContext& context) {
-  check_attributes(context);
-  check_operand_count(context);
-  check_acc(context);
+std::vector<Type> infer_by_row(const InferContext& context) {
   switch (context.kind) {
 #define ELEMENTWISE(Kind, ...) \
   case OpKind::Kind:           \
@@ -244,6 +239,23 @@ std::vector<Type> infer_types(const InferContext& context) {
 #include <mezzo/ir/ops.def>
   }
   return {};
+}
+
+}  // namespace
+
+bool may_enter(TypeRule rule, DType type) { return contains(operand_types(rule), type); }
+
+std::vector<Type> infer_types(const InferContext& context) {
+  check_attributes(context);
+  check_operand_count(context);
+  check_acc(context);
+  try {
+    return infer_by_row(context);
+  } catch (const UserError& error) {
+    // A shape that cannot be knows neither the op that it comes out of nor its line.
+    if (error.message().starts_with(std::string(op_info(context.kind).name) + ": ")) throw;
+    context.fail(error.message(), error.hint());
+  }
 }
 
 }  // namespace mezzo::ir

@@ -38,8 +38,8 @@ std::vector<Type> infer_types(const InferContext& context);
 /// Whether operands of an elementwise row may have the element type.
 bool may_enter(TypeRule rule, DType type);
 
-/// `axis` counted from the end when negative; throws UserError when out of range for `rank`.
-int normalize_axis(const InferContext& context, int64_t axis, int rank);
+/// `axis`; throws UserError unless it lies in [0, rank).
+int check_axis(const InferContext& context, int64_t axis, int rank);
 
 /// Throws UserError unless `axes` ascend without repetition and lie in [0, rank).
 void check_axes(const InferContext& context, const std::vector<int64_t>& axes, int rank);
@@ -55,6 +55,8 @@ void check_axes(const InferContext& context, const std::vector<int64_t>& axes, i
 
 /// The operand is of a float type.
 void expect_float(const InferContext& context, int operand);
+/// The first operand is not of bools.
+void expect_number(const InferContext& context);
 /// The operand is of exactly that type.
 void expect_type(const InferContext& context, size_t operand, const Type& wanted,
                  const std::string& hint = "");
@@ -65,6 +67,10 @@ const Type& declared(const InferContext& context);
 
 /// The function that the attribute `func` names.
 Function& named_function(const InferContext& context);
+
+/// What to do where shapes do not broadcast.
+inline constexpr const char* kBroadcastHint =
+    "axes are matched from the last one; each pair must be equal or one of them 1";
 
 /// Shape of reducing `axes` of `shape`.
 Shape reduced_shape(const Shape& shape, std::span<const int64_t> axes, bool keepdims);

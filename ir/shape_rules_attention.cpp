@@ -33,7 +33,9 @@ void check_heads(const InferContext& context) {
   const Shape &q = context.operands[0].shape, &k = context.operands[1].shape,
               &v = context.operands[2].shape;
   if (k[1] != v[1] || k[2] != v[2])
-    context.fail("keys and values differ in heads or length", kLayout);
+    context.fail(fmt::format("keys and values differ, {} of length {} and {} of length {}",
+                             counted(k[1], "head"), k[2], counted(v[1], "head"), v[2]),
+                 kLayout);
   if (q[3] != k[3])
     context.fail(fmt::format("queries have depth {}, keys {}", q[3], k[3]), kLayout);
   if (k[1] == 0 ? q[1] != 0 : q[1] % k[1] != 0)
@@ -134,8 +136,11 @@ std::vector<Type> infer_attention_grad(const InferContext& context) {
     results.push_back(own.with(chosen(context, i, own.dtype, wide)));
   }
   if (context.attrs.get_bool("mask_grad")) {
-    if (!context.attrs.get_bool("masked") || context.operands[7].dtype == DType::Bool)
-      context.fail("mask_grad needs a mask of numbers");
+    const bool masked = context.attrs.get_bool("masked");
+    if (!masked || context.operands[7].dtype == DType::Bool)
+      context.fail(std::string("mask_grad needs a mask of numbers, not ") +
+                       (masked ? "one of bools" : "none"),
+                   "a mask of bools has no gradient");
     results.push_back(context.operands[7]);
   }
   return results;

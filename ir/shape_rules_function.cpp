@@ -24,8 +24,9 @@ std::vector<Type> infer_custom_gradient(const InferContext& context) {
   const auto inputs = static_cast<size_t>(context.attrs.get_int("inputs")),
              outputs = static_cast<size_t>(context.attrs.get_int("outputs"));
   if (context.operands.size() < inputs + outputs)
-    context.fail(fmt::format("takes at least {}: {} and {}", counted(inputs + outputs, "operand"),
-                             counted(inputs, "input"), counted(outputs, "output")));
+    context.fail(fmt::format("takes at least {} ({} and {}), not {}",
+                             counted(inputs + outputs, "operand"), counted(inputs, "input"),
+                             counted(outputs, "output"), context.operands.size()));
   std::vector<Type> takes(context.operands.begin(), context.operands.end()), gives, made;
   for (size_t i = 0; i < inputs; ++i)
     if (is_float(takes[i].dtype)) gives.push_back(takes[i]);

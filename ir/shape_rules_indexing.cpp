@@ -2,6 +2,7 @@
 // Shape rules of concatenation, reversal, and of reading and adding by index.
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/shape_rules.h>
+#include <mezzo/ir/sizes.h>
 
 #include <algorithm>
 #include <limits>
@@ -12,11 +13,7 @@ namespace {
 
 /// The attribute `axis`, which must be an axis of `type`.
 int checked_axis(const InferContext& context, const Type& type) {
-  const int64_t axis = context.attrs.get_int("axis");
-  if (axis < 0 || axis >= type.rank())
-    context.fail("axis " + std::to_string(axis) + " is out of range for rank " +
-                 std::to_string(type.rank()));
-  return static_cast<int>(axis);
+  return check_axis(context, context.attrs.get_int("axis"), type.rank());
 }
 
 const Type& checked_indices(const InferContext& context) {
@@ -31,7 +28,8 @@ const Type& checked_indices(const InferContext& context) {
 Shape gathered_shape(const InferContext& context, const Shape& x, const Shape& indices, int axis) {
   if (x.rank() - 1 + indices.rank() > kMaxRank)
     context.fail("the result would have rank " + std::to_string(x.rank() - 1 + indices.rank()) +
-                 ", the largest is " + std::to_string(kMaxRank));
+                     ", the largest is " + std::to_string(kMaxRank),
+                 "reshape the indices to one axis");
   std::vector<int64_t> dims(x.begin(), x.begin() + axis);
   dims.insert(dims.end(), indices.begin(), indices.end());
   dims.insert(dims.end(), x.begin() + axis + 1, x.end());
@@ -42,7 +40,8 @@ Shape gathered_shape(const InferContext& context, const Shape& x, const Shape& i
 void check_along(const InferContext& context, const Type& x, const Type& indices, int axis) {
   if (indices.rank() != x.rank())
     context.fail("indices have rank " + std::to_string(indices.rank()) + ", x has rank " +
-                 std::to_string(x.rank()));
+                     std::to_string(x.rank()),
+                 "reshape gives them axes of length 1; gather takes indices of any rank");
   for (int i = 0; i < x.rank(); ++i)
     if (i != axis && indices.shape[i] != x.shape[i])
       context.fail("indices have length " + std::to_string(indices.shape[i]) + " along axis " +
@@ -53,7 +52,7 @@ void check_along(const InferContext& context, const Type& x, const Type& indices
 /// What is added has the type of x, or 16 bits where x has 32.
 void check_updates(const InferContext& context, const Shape& shape) {
   const Type &x = context.operands[0], &updates = context.operands[2];
-  if (x.dtype == DType::Bool) context.fail("takes a float or integer type, not bool");
+  expect_number(context);
   const bool narrow = x.dtype == DType::F32 && is_16bit(updates.dtype);
   if (updates.dtype != x.dtype && !narrow)
     context.fail(std::string("element types differ, ") + to_string(x.dtype) + " and " +
@@ -79,14 +78,7 @@ void check_counts(const InferContext& context, int64_t rows, int64_t updates) {
 std::vector<Type> infer_flip(const InferContext& context) {
   const Type& type = context.operands[0];
   const std::vector<int64_t> axes = context.ints("axes");
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i] < 0 || axes[i] >= type.rank())
-      context.fail("axis " + std::to_string(axes[i]) + " is out of range for rank " +
-                   std::to_string(type.rank()));
-    if (i > 0 && axes[i] <= axes[i - 1])
-      context.fail("axes must ascend without repetition, not " + std::to_string(axes[i - 1]) +
-                   " before " + std::to_string(axes[i]));
-  }
+  check_axes(context, axes, type.rank());
   return {type};
 }
 
@@ -100,14 +92,15 @@ std::vector<Type> infer_concat(const InferContext& context) {
     expect_same_dtype(context, number);
     if (type.rank() != first.rank())
       context.fail("operand 0 has rank " + std::to_string(first.rank()) + ", operand " +
-                   std::to_string(number) + " has rank " + std::to_string(type.rank()));
+                       std::to_string(number) + " has rank " + std::to_string(type.rank()),
+                   "reshape adds an axis of length 1");
     for (int i = 0; i < first.rank(); ++i)
       if (i != axis && type.shape[i] != first.shape[i])
         context.fail("operand 0 has length " + std::to_string(first.shape[i]) + " along axis " +
                          std::to_string(i) + ", operand " + std::to_string(number) + " has " +
                          std::to_string(type.shape[i]),
                      "they may differ along axis " + std::to_string(axis) + " alone");
-    length += type.shape[axis];
+    length = saturated_sum(length, type.shape[axis]);
   }
   return {first.with(first.shape.with(axis, length))};
 }

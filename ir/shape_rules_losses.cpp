@@ -18,7 +18,8 @@ void check_reduce(const InferContext& context) {
 
 void check_smoothing(const InferContext& context) {
   double smoothing = context.number("label_smoothing");
-  if (!(smoothing >= 0 && smoothing <= 1)) context.fail("label_smoothing must lie in [0, 1]");
+  if (!(smoothing >= 0 && smoothing <= 1))
+    context.fail(fmt::format("label_smoothing must lie in [0, 1], not {:g}", smoothing));
 }
 
 /// Operand 0: floats with at least one class along the last axis.
@@ -26,7 +27,8 @@ void check_classes(const InferContext& context) {
   const Type& logits = context.operands[0];
   const std::string& name = op_info(context.kind).operands[0];
   expect_float(context, 0);
-  if (logits.rank() < 1) context.fail(name + " needs a class axis");
+  if (logits.rank() < 1)
+    context.fail(name + " must have 1 axis or more, not 0", "the classes are the last axis");
   if (logits.shape[logits.rank() - 1] == 0)
     context.fail("there must be at least one class, not 0",
                  "the classes are the last axis of " + name);
@@ -40,8 +42,10 @@ void check_labels(const InferContext& context) {
   if (labels.dtype != DType::I32)
     context.fail(std::string("labels must be i32, not ") + to_string(labels.dtype),
                  "labels are class indices; cast them to i32");
-  if (!(labels.shape == logits.shape.without(logits.rank() - 1)))
-    context.fail("labels must have the shape of " + name + " without the class axis",
+  const Type wanted = labels.with(logits.shape.without(logits.rank() - 1));
+  if (!(labels == wanted))
+    context.fail("labels must be " + to_string(wanted) + ", " + name +
+                     " without the class axis, not " + to_string(labels),
                  "for one-hot targets take argmax over the class axis first, for probabilities "
                  "use soft_cross_entropy");
 }
@@ -137,8 +141,8 @@ std::vector<Type> infer_bce_with_logits(const InferContext& context) {
     const Type &logits = context.operands[0], &weight = context.operands[2];
     std::optional<Shape> both = broadcast(logits.shape, weight.shape);
     if (weight.dtype != logits.dtype || !both || !(*both == logits.shape))
-      context.fail(fmt::format("pos_weight must be {} and broadcast to the shape of the logits",
-                               to_string(logits.dtype)),
+      context.fail(fmt::format("pos_weight must be {} and broadcast to {}, not {}",
+                               to_string(logits.dtype), to_string(logits), to_string(weight)),
                    "one number for each class along the last axis, or one for all");
   }
   return {context.operands[0]};

@@ -3,6 +3,8 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/shape_rules.h>
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace mezzo::ir {
@@ -19,7 +21,7 @@ const Type& check_x(const InferContext& context, int rank, const char* axes) {
         axes);
   const double eps = context.number("eps");
   if (!(eps >= 0 && std::isfinite(eps)))
-    context.fail("eps must be a finite number from 0 on, not " + std::to_string(eps));
+    context.fail(fmt::format("eps must be a finite number from 0 on, not {:g}", eps));
   return x;
 }
 

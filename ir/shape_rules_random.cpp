@@ -28,7 +28,8 @@ std::vector<Type> infer_random(const InferContext& context) {
   check_state(context, 0);
   const Type& type = declared(context);
   if (!is_float(type.dtype))
-    context.fail(std::string("gives a float type, not ") + to_string(type.dtype));
+    context.fail(std::string("gives a float type, not ") + to_string(type.dtype),
+                 "cast the result");
   return {type};
 }
 
@@ -53,17 +54,18 @@ std::vector<Type> infer_categorical(const InferContext& context) {
   const Type& logits = context.operands[0];
   expect_float(context, 0);
   check_state(context, 1);
-  const int64_t axis = context.attrs.get_int("axis");
-  if (axis < 0 || axis >= logits.rank())
-    context.fail(fmt::format("axis {} is out of range for rank {}", axis, logits.rank()));
-  const int64_t classes = logits.shape[static_cast<int>(axis)];
-  if (classes == 0) context.fail("there must be at least one class, not 0");
+  const int axis = check_axis(context, context.attrs.get_int("axis"), logits.rank());
+  const int64_t classes = logits.shape[axis];
+  if (classes == 0)
+    context.fail("there must be at least one class, not 0",
+                 fmt::format("the classes are axis {} of logits", axis));
   if (classes > int64_t{1} << 31)
-    context.fail(fmt::format("the axis has {} classes, whose indices do not fit i32", classes));
+    context.fail(fmt::format("the axis has {} classes, whose indices do not fit i32", classes),
+                 "there are 2147483648 classes at most");
   if (axis == 0 && context.operands.size() > 2)
     context.fail("an offset counts samples along axis 0, which is the axis of classes",
                  "move the classes to the last axis");
-  return {Type(DType::I32, logits.shape.without(static_cast<int>(axis)))};
+  return {Type(DType::I32, logits.shape.without(axis))};
 }
 
 std::vector<Type> infer_rng_advance(const InferContext& context) {

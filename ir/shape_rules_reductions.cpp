@@ -16,10 +16,7 @@ namespace {
 constexpr int64_t kMostCounted = std::numeric_limits<int32_t>::max();
 
 void expect_floats(const InferContext& context) {
-  for (const Type& type : context.operands)
-    if (!is_float(type.dtype))
-      context.fail(std::string("takes a float type, not ") + to_string(type.dtype),
-                   "cast it to f32 first");
+  for (size_t i = 0; i < context.operands.size(); ++i) expect_float(context, static_cast<int>(i));
 }
 
 /// The reduced axes ascend without repetition and are there.
@@ -39,9 +36,7 @@ int64_t reduced_elements(const InferContext& context) {
 
 /// The axis that a scan or an order runs along.
 int64_t axis_of(const InferContext& context) {
-  const int64_t axis = context.attrs.get_int("axis");
-  check_axes(context, {axis}, context.operands[0].rank());
-  return axis;
+  return check_axis(context, context.attrs.get_int("axis"), context.operands[0].rank());
 }
 
 /// Places along the axis are i32.
@@ -83,7 +78,7 @@ std::vector<Type> infer_scan(const InferContext& context) {
   axis_of(context);
   const bool adds = context.kind == OpKind::Cumsum || context.kind == OpKind::Cumprod;
   if (type.dtype != DType::Bool) return {type};
-  if (!adds) context.fail("takes a float or integer type, not bool");
+  if (!adds) expect_number(context);
   return {type.with(DType::I64)};
 }
 

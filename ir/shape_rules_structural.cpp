@@ -3,6 +3,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/loss_scale.h>
 #include <mezzo/ir/shape_rules.h>
+#include <mezzo/ir/sizes.h>
 
 #include <fmt/format.h>
 
@@ -13,7 +14,14 @@ namespace mezzo::ir {
 
 void expect_float(const InferContext& context, int operand) {
   DType dtype = context.operands[static_cast<size_t>(operand)].dtype;
-  if (!is_float(dtype)) context.fail(std::string("takes a float type, not ") + to_string(dtype));
+  if (!is_float(dtype))
+    context.fail(std::string("takes a float type, not ") + to_string(dtype),
+                 "cast it to f32 first");
+}
+
+void expect_number(const InferContext& context) {
+  if (context.operands[0].dtype == DType::Bool)
+    context.fail("takes a float or integer type, not bool", "cast it to i32 first");
 }
 
 void expect_type(const InferContext& context, size_t operand, const Type& wanted,
@@ -35,7 +43,9 @@ void expect_same_dtype(const InferContext& context, size_t operand, size_t first
 }
 
 const Type& declared(const InferContext& context) {
-  if (context.declared.size() != 1) context.fail("needs its result type");
+  if (context.declared.size() != 1)
+    context.fail("needs its result type, not " + counted(context.declared.size(), "type"),
+                 "the type stands behind the op: `cast %x : tensor<4xf32> -> tensor<4xf16>`");
   return context.declared[0];
 }
 
@@ -50,16 +60,15 @@ std::string list_text(std::span<const int64_t> values) {
 void check_length(const InferContext& context, const char* name, size_t size, int rank) {
   if (size != static_cast<size_t>(rank))
     context.fail(std::string(name) + " has " + counted(size, "entry", "entries") + " for rank " +
-                 std::to_string(rank));
+                     std::to_string(rank),
+                 "give one number for each axis");
 }
 
 }  // namespace
 
 void check_axes(const InferContext& context, const std::vector<int64_t>& axes, int rank) {
   for (size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i] < 0 || axes[i] >= rank)
-      context.fail("axis " + std::to_string(axes[i]) + " is out of range for rank " +
-                   std::to_string(rank));
+    check_axis(context, axes[i], rank);
     if (i && axes[i] <= axes[i - 1])
       context.fail("axes must ascend without repetition, not " + list_text(axes));
   }
@@ -73,11 +82,13 @@ std::vector<Type> infer_declared(const InferContext& context) {
     if (value->is<AttrList>() &&
         static_cast<int64_t>(value->as<AttrList>().size()) != type.elements())
       context.fail("value has " + counted(value->as<AttrList>().size(), "element") + " for " +
-                   to_string(type));
+                       to_string(type),
+                   "give one number for each element, or one for all without a list");
   }
   if (context.kind == OpKind::Iota) {
-    if (type.dtype == DType::Bool) context.fail("takes a float or integer type, not bool");
-    check_axes(context, {context.attrs.get_int("axis")}, type.rank());
+    if (type.dtype == DType::Bool)
+      context.fail("gives a float or integer type, not bool", "compare it with a number");
+    check_axis(context, context.attrs.get_int("axis"), type.rank());
   }
   return {type};
 }
@@ -89,13 +100,10 @@ std::vector<Type> infer_same(const InferContext& context) {
     expect_float(context, static_cast<int>(i));
     if (!(context.operands[i] == context.operands[0]))
       context.fail("types differ, " + to_string(context.operands[0]) + " and " +
-                   to_string(context.operands[i]));
+                       to_string(context.operands[i]),
+                   "the gradient of y has the type of y");
   }
-  int rank = context.operands[0].rank();
-  int64_t axis = context.attrs.get_int("axis");
-  if (axis < 0 || axis >= rank)
-    context.fail("axis " + std::to_string(axis) + " is out of range for rank " +
-                 std::to_string(rank));
+  check_axis(context, context.attrs.get_int("axis"), context.operands[0].rank());
   return {context.operands[0]};
 }
 
@@ -103,7 +111,8 @@ std::vector<Type> infer_broadcast_to(const InferContext& context) {
   std::vector<int64_t> dims = context.ints("shape");
   Shape shape{std::span<const int64_t>(dims)};
   std::optional<Shape> both = broadcast(context.operands[0].shape, shape);
-  if (!both || !(*both == shape)) context.fail("cannot broadcast to shape " + list_text(dims));
+  if (!both || !(*both == shape))
+    context.fail("cannot broadcast to shape " + list_text(dims), kBroadcastHint);
   return {context.operands[0].with(shape)};
 }
 
@@ -112,7 +121,8 @@ std::vector<Type> infer_reshape(const InferContext& context) {
   Shape shape{std::span<const int64_t>(dims)};
   if (shape.elements() != context.operands[0].elements())
     context.fail("cannot reshape " + counted(context.operands[0].elements(), "element") +
-                 " to shape " + list_text(dims) + " of " + std::to_string(shape.elements()));
+                     " to shape " + list_text(dims) + " of " + std::to_string(shape.elements()),
+                 "the lengths must multiply to the number of elements");
   return {context.operands[0].with(shape)};
 }
 
@@ -124,7 +134,8 @@ std::vector<Type> infer_transpose(const InferContext& context) {
   std::sort(sorted.begin(), sorted.end());
   for (size_t i = 0; i < sorted.size(); ++i)
     if (sorted[i] != static_cast<int64_t>(i))
-      context.fail("perm " + list_text(perm) + " is not a permutation");
+      context.fail("perm " + list_text(perm) + " is not a permutation",
+                   "each axis stands in it once");
   for (int64_t axis : perm) dims.push_back(type.shape[static_cast<int>(axis)]);
   return {type.with(Shape(std::span<const int64_t>(dims)))};
 }
@@ -142,8 +153,13 @@ std::vector<Type> infer_slice(const InferContext& context) {
     if (starts[axis] < 0 || starts[axis] > ends[axis] || ends[axis] > type.shape[i] ||
         steps[axis] < 1)
       context.fail("slice " + std::to_string(starts[axis]) + ":" + std::to_string(ends[axis]) +
-                   ":" + std::to_string(steps[axis]) + " does not fit axis " + std::to_string(i) +
-                   " of length " + std::to_string(type.shape[i]));
+                       ":" + std::to_string(steps[axis]) + " does not fit axis " +
+                       std::to_string(i) + " of length " + std::to_string(type.shape[i]),
+                   "0 <= start <= end <= length, and the step is 1 or more");
+    if (steps[axis] > greatest_step(type.shape[i]))
+      context.fail(fmt::format("step {} along axis {} of length {} is too large", steps[axis], i,
+                               type.shape[i]),
+                   "a step as long as the axis takes one element just as well");
     int64_t span = ends[axis] - starts[axis];
     dims.push_back(span / steps[axis] + (span % steps[axis] != 0));
   }
@@ -161,12 +177,18 @@ std::vector<Type> infer_pad(const InferContext& context) {
   std::vector<int64_t> dims;
   for (int i = 0; i < type.rank(); ++i) {
     size_t axis = static_cast<size_t>(i);
-    if (low[axis] < 0 || high[axis] < 0 || interior[axis] < 0)
-      context.fail("padding must not be negative");
     constexpr int64_t kMost = int64_t{1} << 30;  // so that no length can overflow
-    int64_t gaps = std::max<int64_t>(0, type.shape[i] - 1);
-    if (low[axis] > kMost || high[axis] > kMost || (gaps && interior[axis] > (kMost << 20) / gaps))
-      context.fail("padding of axis " + std::to_string(i) + " is too large");
+    const int64_t gaps = std::max<int64_t>(0, type.shape[i] - 1);
+    const bool negative = low[axis] < 0 || high[axis] < 0 || interior[axis] < 0;
+    if (negative || low[axis] > kMost || high[axis] > kMost ||
+        (gaps > 0 ? interior[axis] > (kMost << 20) / gaps : interior[axis] >= kMost))
+      context.fail(fmt::format("padding of axis {} of length {} by {}, {} and {} between its "
+                               "elements is {}",
+                               i, type.shape[i], low[axis], high[axis], interior[axis],
+                               negative ? "negative" : "too large"),
+                   negative ? "slice takes elements away"
+                            : "an axis is padded by 2^30 elements at each end and 2^50 between "
+                              "its elements at most");
     dims.push_back(low[axis] + type.shape[i] + gaps * interior[axis] + high[axis]);
   }
   return {type.with(Shape(std::span<const int64_t>(dims)))};
@@ -178,8 +200,7 @@ std::vector<Type> infer_reduce(const InferContext& context) {
   check_axes(context, axes, type.rank());
   if (context.kind == OpKind::Mean) expect_float(context, 0);
   bool extremum = context.kind == OpKind::Max || context.kind == OpKind::Min;
-  if (extremum && type.dtype == DType::Bool)
-    context.fail("takes a float or integer type, not bool");
+  if (extremum) expect_number(context);
   Shape shape = reduced_shape(type.shape, axes, context.attrs.get_bool("keepdims"));
   if (extremum && type.elements() == 0 && shape.elements() > 0)
     context.fail(std::string(op_info(context.kind).name) + " of no elements has no value",
@@ -190,9 +211,9 @@ std::vector<Type> infer_reduce(const InferContext& context) {
 
 std::vector<Type> infer_argmax(const InferContext& context) {
   const Type& type = context.operands[0];
-  if (type.dtype == DType::Bool) context.fail("takes a float or integer type, not bool");
+  expect_number(context);
   int64_t axis = context.attrs.get_int("axis");
-  check_axes(context, {axis}, type.rank());
+  check_axis(context, axis, type.rank());
   Shape shape = reduced_shape(type.shape, std::span<const int64_t>(&axis, 1),
                               context.attrs.get_bool("keepdims"));
   if (type.elements() == 0 && shape.elements() > 0)
@@ -200,7 +221,8 @@ std::vector<Type> infer_argmax(const InferContext& context) {
                  "give the axis a length of at least 1");
   if (type.shape[static_cast<int>(axis)] > int64_t{1} << 31)
     context.fail("the axis has " + std::to_string(type.shape[static_cast<int>(axis)]) +
-                 " elements, whose indices do not fit i32");
+                     " elements, whose indices do not fit i32",
+                 "cut the axis into parts of 2147483648 elements at most");
   return {Type(DType::I32, shape)};
 }
 
@@ -209,21 +231,28 @@ std::vector<Type> infer_matmul(const InferContext& context) {
   expect_float(context, 0);
   expect_float(context, 1);
   expect_same_dtype(context, 1);
-  if (a.rank() < 2 || b.rank() < 2) context.fail("takes operands of rank 2 or more");
+  if (a.rank() < 2 || b.rank() < 2)
+    context.fail(fmt::format("takes operands of rank 2 or more, not {} and {}", a.rank(), b.rank()),
+                 "reshape makes a matrix of a vector");
   bool ta = context.attrs.get_bool("transpose_a"), tb = context.attrs.get_bool("transpose_b");
   int64_t m = a.shape[a.rank() - (ta ? 1 : 2)], ka = a.shape[a.rank() - (ta ? 2 : 1)];
   int64_t kb = b.shape[b.rank() - (tb ? 1 : 2)], n = b.shape[b.rank() - (tb ? 2 : 1)];
   if (ka != kb)
-    context.fail("inner sizes differ, " + std::to_string(ka) + " and " + std::to_string(kb));
+    context.fail("inner sizes differ, " + std::to_string(ka) + " and " + std::to_string(kb),
+                 "a row of a times a column of b; transpose_a and transpose_b exchange the two");
   Shape batch_a(a.shape.dims().first(static_cast<size_t>(a.rank() - 2)));
   Shape batch_b(b.shape.dims().first(static_cast<size_t>(b.rank() - 2)));
   std::optional<Shape> batch = broadcast(batch_a, batch_b);
-  if (!batch) context.fail("batch axes do not broadcast");
+  if (!batch)
+    context.fail("batch axes do not broadcast, [" + to_string(batch_a) + "] and [" +
+                     to_string(batch_b) + "]",
+                 kBroadcastHint);
   DType wide = a.dtype == DType::F64 ? DType::F64 : DType::F32;
   DType dtype = context.declared.empty() ? a.dtype : context.declared[0].dtype;
   if (dtype != a.dtype && dtype != wide)
     context.fail(std::string("gives ") + to_string(a.dtype) + " or " + to_string(wide) + ", not " +
-                 to_string(dtype));
+                     to_string(dtype),
+                 "cast the result");
   Shape shape = batch->inserted(batch->rank(), m);
   return {Type(dtype, shape.inserted(shape.rank(), n))};
 }
@@ -244,14 +273,18 @@ std::vector<Type> infer_gradient(const InferContext& context) {
   std::vector<Type> types;
   for (Value value : function.results()) types.push_back(value.type());
   if (types.empty() || types[0].rank() != 0 || !is_float(types[0].dtype))
-    context.fail("the first result of @" + name + " must be a float scalar, the loss");
+    context.fail("the first result of @" + name + " must be a float scalar, the loss, not " +
+                     (types.empty() ? "nothing" : to_string(types[0])),
+                 "sum or mean makes a scalar of a tensor");
   for (int64_t index : context.ints("wrt")) {
     if (index < 0 || index >= static_cast<int64_t>(count))
       context.fail("wrt " + std::to_string(index) + " is out of range for " +
                    counted(count, "operand"));
     Type type = context.operands[static_cast<size_t>(index)];
     if (!is_float(type.dtype))
-      context.fail("wrt " + std::to_string(index) + " is not of a float type");
+      context.fail("wrt " + std::to_string(index) + " is of type " + to_string(type.dtype) +
+                       ", not of a float type",
+                   "there are gradients by floats alone");
     types.push_back(is_16bit(type.dtype) ? type.with(DType::F32) : type);
   }
   return types;
@@ -303,11 +336,12 @@ std::vector<Type> infer_sgd(const InferContext& context) {
   expect_not_negative(context, "momentum");
   bool momentum = context.number("momentum") != 0;
   if (context.attrs.get_bool("nesterov") && !momentum)
-    context.fail("nesterov needs a momentum above 0");
+    context.fail("nesterov needs a momentum above 0, not 0", "0.9 is usual");
   size_t fixed = momentum ? 4 : 3;
   if (context.operands.size() < fixed || context.operands.size() > fixed + 1)
     context.fail("takes w, dw, lr" + std::string(momentum ? ", velocity" : "") +
-                 " and optionally ok");
+                     " and optionally ok, not " + counted(context.operands.size(), "operand"),
+                 "velocity is there where momentum is not 0");
   expect_type(context, 2, Type(DType::F32, {}));
   if (momentum) expect_type(context, 3, context.operands[1]);
   if (context.operands.size() == fixed + 1) expect_type(context, fixed, Type(DType::Bool, {}));

@@ -75,7 +75,8 @@ Type product_type(const InferContext& context, const Shape& shape) {
   const DType given = context.declared.empty() ? own : context.declared[0].dtype;
   if (given != own && given != wide)
     context.fail(std::string("gives ") + to_string(own) + " or " + to_string(wide) + ", not " +
-                 to_string(given));
+                     to_string(given),
+                 "cast the result");
   return Type(given, shape);
 }
 
@@ -149,9 +150,11 @@ std::vector<Type> infer_remap(const InferContext& context) {
   for (const Shape& each : {x.shape, shape})
     for (int64_t length : each)
       if (length > kLongest)
-        context.fail("an axis of length " + std::to_string(length) + " is longer than 2^30");
+        context.fail("an axis of length " + std::to_string(length) + " is longer than 2^30",
+                     "cut the axis into parts");
   if (context.attrs.get_bool("clamp") && x.elements() == 0 && shape.elements() > 0)
-    context.fail("clamps to a tensor of no elements");
+    context.fail("clamps to a tensor of no elements",
+                 "without clamp an index outside of x reads the filling");
   if (context.attrs.get_bool("lowest") && !is_float(x.dtype))
     context.fail(std::string("fills with -inf, which ") + to_string(x.dtype) + " has not",
                  "lowest is for float types");

@@ -5,6 +5,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
+#include <mezzo/ir/sizes.h>
 #include <mezzo/ir/verifier_rules.h>
 
 #include <algorithm>
@@ -18,8 +19,6 @@ namespace mezzo::ir {
 
 namespace {
 
-/// No tile, task count or buffer is larger; so that products of two fields cannot overflow.
-constexpr int64_t kMostOfPlan = int64_t{1} << 59;
 constexpr int64_t kMostVector = 1024;
 constexpr int64_t kMostRegisterTile = 1024;
 

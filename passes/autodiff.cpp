@@ -36,6 +36,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/decompose.h>
 #include <mezzo/passes/pass.h>
+#include <mezzo/passes/told_of.h>
 #include <mezzo/passes/training_step.h>
 
 #include <fmt/format.h>
@@ -213,7 +214,7 @@ void ReverseSweep::run(const std::vector<Value>& parameters, Value seed) {
     Op* before = place_->previous();
     derive(inlined(op.result()).op());
     GradContext context(*this, op, builder_);
-    gradient_rule(op.kind())(context);
+    told_of(op, [&] { gradient_rule(op.kind())(context); });
     // What is kept for the backward pass is decided for forward ops alone.
     for (Op* made = before->next(); made != place_; made = made->next())
       made->attrs().erase("checkpoint");
@@ -323,8 +324,8 @@ Function* take_parts(Function& source) {
     std::vector<ir::Type> types;
     for (Value value : op.results()) types.push_back(value.type());
     builder.derive_from(&op);
-    std::vector<Value> results =
-        decompose_composite({op.kind(), operands, op.attrs(), types}, builder);
+    std::vector<Value> results = told_of(
+        op, [&] { return decompose_composite({op.kind(), operands, op.attrs(), types}, builder); });
     for (size_t i = 0; i < results.size(); ++i)
       map[op.result(static_cast<int>(i)).def()] = results[i];
   }

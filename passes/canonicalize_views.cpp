@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of movement: views compose and cancel, transposes of the last two axes enter matrix
 // products, a view of a splat is a splat. None of them touches an element's bits.
+#include <mezzo/ir/sizes.h>
 #include <mezzo/passes/canonicalize_rules.h>
 
 #include <algorithm>
@@ -92,7 +93,9 @@ bool view_of_view(Op& op, Rewriter& rewriter) {
       for (size_t i = 0; i < starts.size(); ++i) {
         int64_t length = op.result().shape()[static_cast<int>(i)];
         starts[i] = length == 0 ? 0 : starts[i] + outer_starts[i] * steps[i];
-        steps[i] *= outer_steps[i];
+        const int64_t whole = source.shape()[static_cast<int>(i)];
+        steps[i] =
+            std::min(ir::saturated_product(steps[i], outer_steps[i]), ir::greatest_step(whole));
         ends.push_back(length == 0 ? 0 : starts[i] + (length - 1) * steps[i] + 1);
       }
       rewriter.replace(

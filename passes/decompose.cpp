@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// decompose: replaces every composite op by primitive ones. A 16-bit composite computes in f32 and
-// rounds once at its end; f64 stays f64. Gives stage primitive.
+// decompose: replaces every composite op by primitive ones, and a sum of more terms than a kernel
+// reads by shorter sums. A 16-bit composite computes in f32 and rounds once at its end; f64 stays
+// f64. Gives stage primitive.
 //
 // before:
 //   func @f(%x: tensor<2x4xf16>) -> tensor<2xf16> {
@@ -21,6 +22,8 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/pass.h>
 #include <mezzo/passes/rewrite.h>
+#include <mezzo/passes/taps.h>
+#include <mezzo/passes/told_of.h>
 
 namespace mezzo::passes {
 
@@ -56,16 +59,39 @@ std::vector<ir::Value> decompose_op(const ir::Op& op, ir::Builder& builder) {
   return decompose_composite({op.kind(), operands, op.attrs(), types}, builder);
 }
 
+namespace {
+
+/// Terms of a sum that one kernel reads; compilers take more than linear time for more and more
+/// loads in one loop.
+constexpr int kMostTerms = 128;
+
+bool is_long_sum(const ir::Op& op) {
+  return op.kind() == OpKind::AddN && op.num_operands() > kMostTerms;
+}
+
+/// Sums of a few terms, each of which goes on from the one before: the same additions in the same
+/// order, and one rounding.
+std::vector<ir::Value> in_short_sums(const ir::Op& op, ir::Builder& builder) {
+  Parts parts{builder};
+  std::vector<ir::Value> terms;
+  for (ir::Value operand : op.operands()) terms.push_back(parts.widen(operand));
+  return {parts.narrow(sum_terms(parts, terms), op.result().dtype())};
+}
+
+}  // namespace
+
 bool decompose(ir::Module& module, PassContext&) {
   bool changed = module.stage() != ir::Stage::Primitive;
   module.set_stage(ir::Stage::Primitive);
   for (const auto& function : module.functions()) {
     References references(*function);
     for (ir::Op& op : function->body()) {
-      if (op.info().op_class != ir::OpClass::Composite) continue;
+      const bool long_sum = is_long_sum(op);
+      if (op.info().op_class != ir::OpClass::Composite && !long_sum) continue;
       ir::Builder builder(&op);
       builder.derive_from(&op);
-      std::vector<ir::Value> parts = decompose_op(op, builder);
+      std::vector<ir::Value> parts = told_of(
+          op, [&] { return long_sum ? in_short_sums(op, builder) : decompose_op(op, builder); });
       for (int i = 0; i < op.num_results(); ++i) {
         ir::Value old = op.result(i), now = parts[static_cast<size_t>(i)];
         MEZZO_CHECK(old.type() == now.type(),

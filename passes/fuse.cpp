@@ -23,11 +23,11 @@
 // pulled into it (prologues, masks, small operands); (3) a columns group joins the rows group that
 // makes, or reads too, a value that it reduces, so that no kernel reads that value for the columns
 // alone (the gradients of a normalisation's scale and shift; a bias behind a loss); rows of more
-// than 16384 elements stay alone; then (2) once more; (4) parameter updates become one optimizer
-// kernel; (5) groups are ordered and built. Groups are bounded in size, and the search for cycles
-// is bounded, so the pass is near-linear. Option `unfused = true` leaves out (1) to (4): every op
-// is a kernel of its own, with the inlined ops behind it; for tests and for finding out what fusion
-// changes.
+// than 16384 elements stay alone; then (2) once more; (4) parameter updates become optimizer
+// kernels of up to 128 updates; (5) groups are ordered and built. Groups are bounded in size, and
+// the search for cycles is bounded, so the pass is near-linear. Option `unfused = true` leaves out
+// (1) to (4): every op is a kernel of its own, with the inlined ops behind it; for tests and for
+// finding out what fusion changes.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/fuse_groups.h>

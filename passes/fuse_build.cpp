@@ -41,19 +41,24 @@ bool FuseGraph::is_private(int node) const {
   return false;
 }
 
-void FuseGraph::build_kernel(const Prepared& prepared, Op* place, const std::string& name) {
-  const auto& [segments, outputs, family] = prepared;
-  std::set<int> all;
-  for (const std::vector<int>& segment : segments) all.insert(segment.begin(), segment.end());
+std::vector<Value> FuseGraph::inputs_of(std::span<const int> nodes) const {
   std::set<const Op*> inside;
-  for (int node : all) inside.insert(nodes_[static_cast<size_t>(node)].op);
-  // Inputs in the order in which they are first read.
+  for (int node : nodes) inside.insert(nodes_[static_cast<size_t>(node)].op);
   std::vector<Value> inputs;
   std::set<const ValueDef*> seen;
-  for (int node : all)
+  for (int node : nodes)
     for (Value value : nodes_[static_cast<size_t>(node)].op->operands())
       if ((value.is_parameter() || !inside.contains(value.op())) && seen.insert(value.def()).second)
         inputs.push_back(value);
+  return inputs;
+}
+
+void FuseGraph::build_kernel(const Prepared& prepared, Op* place, const std::string& name) {
+  const auto& [segments, outputs, family] = prepared;
+  std::set<int> nodes;
+  for (const std::vector<int>& segment : segments) nodes.insert(segment.begin(), segment.end());
+  const std::vector<int> all(nodes.begin(), nodes.end());
+  const std::vector<Value> inputs = inputs_of(all);
   std::vector<Type> types;
   for (Value value : outputs) types.push_back(value.type());
   Module& module = *function_.module();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows + columns: a reduction over the rows of a value that another kernel has at hand row by row,
 // as the gradients of a normalisation's scale and shift, or of a bias behind a loss.
+#include <mezzo/ir/sizes.h>
 #include <mezzo/passes/fuse_groups.h>
 
 #include <algorithm>
@@ -84,7 +85,7 @@ bool FuseGraph::join_columns() {
       if (auto it = readers.find(value.def()); it != readers.end())
         for (int reader : it->second) sharers.insert(find(reader));
       for (int sharer : sharers)
-        if (sharer != group) bytes[sharer] += value.type().bytes();
+        if (sharer != group) bytes[sharer] = saturated_sum(bytes[sharer], value.type().bytes());
     }
     std::vector<std::pair<int64_t, int>> candidates;
     for (const auto& [sharer, shared] : bytes) candidates.emplace_back(-shared, sharer);

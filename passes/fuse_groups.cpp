@@ -17,9 +17,6 @@ using namespace ir;
 
 namespace {
 
-/// Nodes visited by one search for a path before it gives up.
-constexpr int kSearchBudget = 512;
-
 /// Longest row whose columns are added while it is computed: the accumulators of longer ones stay
 /// neither in registers nor in a cache of the first level, and few long rows are better cut.
 constexpr int64_t kLongestRowWithColumns = 16384;
@@ -278,39 +275,6 @@ int FuseGraph::first_beside(int node) const {
   return node;
 }
 
-bool FuseGraph::path_between(int from, int to) const {
-  const int oldest = first_beside(groups_[static_cast<size_t>(from)].nodes.front());
-  std::vector<int> work;
-  for (int node : groups_[static_cast<size_t>(to)].nodes) {
-    append_sources(node, work);
-    append_judged(node, oldest, work);
-  }
-  // Edges from `from` itself are those that a merge removes; only paths through others count.
-  std::erase_if(work, [&](int source) {
-    int group = nodes_[static_cast<size_t>(source)].group;
-    return group >= 0 && (find(group) == from || find(group) == to);
-  });
-  std::set<int> seen;  // groups, and body nodes as -1 - node
-  int budget = kSearchBudget;
-  while (!work.empty()) {
-    int current = work.back();
-    work.pop_back();
-    const int group = group_of(current);
-    if (group == from) return true;
-    if (group == to || !seen.insert(group < 0 ? -1 - current : group).second) continue;
-    if (--budget < 0) return true;
-    std::vector<int> alone{current};
-    const std::vector<int>& members = group < 0 ? alone : groups_[static_cast<size_t>(group)].nodes;
-    // What no group joins to something as new as `from` cannot depend on it.
-    if (members.back() < oldest) continue;
-    for (int member : members) {
-      append_sources(member, work);
-      append_judged(member, oldest, work);
-    }
-  }
-  return false;
-}
-
 bool FuseGraph::feeds_product(int producer, int consumer) const {
   std::vector<int> work;
   for (int node : groups_[static_cast<size_t>(consumer)].nodes)
@@ -383,6 +347,13 @@ bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& bot
   return !repeats || !has(producer, is_costly);
 }
 
+bool FuseGraph::reads_too_much(const std::vector<int>& nodes) const {
+  size_t read = 0;  // once for each reader
+  for (int node : nodes)
+    read += static_cast<size_t>(nodes_[static_cast<size_t>(node)].op->num_operands());
+  return read > kMaxKernelInputs && inputs_of(nodes).size() > kMaxKernelInputs;
+}
+
 bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
   Group &from = groups_[static_cast<size_t>(producer)],
         &to = groups_[static_cast<size_t>(consumer)];
@@ -392,7 +363,7 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
              std::back_inserter(both));
   if (!sensible(producer, consumer, both, how)) return false;
   std::vector<int> all = closure(both);
-  if (all.size() > kMaxKernelOps) return false;
+  if (all.size() > kMaxKernelOps || reads_too_much(all)) return false;
   const std::optional<Classified> found = classify(ops_of(all), outputs_of(both));
   if (!found) return false;
   // Rows and columns come together when each has grown as far as it can alone.
@@ -443,8 +414,13 @@ void FuseGraph::merge_updates() {
       if (--graph.waiting[static_cast<size_t>(reader)] == 0) ready.push_back(reader);
     }
   }
-  if (joined.empty()) return;
   std::ranges::sort(joined);
+  const std::span<const int> all(joined);
+  for (size_t i = 0; i < all.size(); i += kMaxKernelUpdates)
+    merge_segments(all.subspan(i, std::min(kMaxKernelUpdates, all.size() - i)));
+}
+
+void FuseGraph::merge_segments(std::span<const int> joined) {
   Group& first = groups_[static_cast<size_t>(joined[0])];
   std::vector<int> all;
   for (int number : joined) {

@@ -16,6 +16,11 @@ namespace mezzo::passes {
 /// Most ops of one kernel, optimizer kernels apart: keeps emitted code, register pressure and the
 /// cost of `classify` bounded.
 inline constexpr size_t kMaxKernelOps = 64;
+/// Most values that one kernel reads; only sums and concatenations of many operands read so many.
+inline constexpr size_t kMaxKernelInputs = 128;
+/// Most update segments of an optimizer kernel. Compilers take more than linear time for functions
+/// with more and more loops; and the kernels of a deep network's equal layers are equal.
+inline constexpr size_t kMaxKernelUpdates = 128;
 
 class FuseGraph {
  public:
@@ -43,7 +48,7 @@ class FuseGraph {
   /// Columns groups become part of a rows group that makes or reads a value of their space, the one
   /// that shares the most bytes. Whether any did.
   bool join_columns();
-  /// One kernel of all update segments.
+  /// Kernels of many update segments each.
   void merge_updates();
   /// Rewrites the function into kernels. False when there was nothing to do.
   bool build();
@@ -80,6 +85,8 @@ class FuseGraph {
   /// Nodes of the group plus the inlined ops behind their operands, in program order.
   std::vector<int> closure(const std::vector<int>& nodes) const;
   std::vector<ir::Value> outputs_of(const std::vector<int>& nodes) const;
+  /// What a kernel of these nodes reads, in the order in which it is first read.
+  std::vector<ir::Value> inputs_of(std::span<const int> nodes) const;
   ir::KernelOps ops_of(const std::vector<int>& nodes) const;
   /// Grouped or body nodes that `node` reads, through inlined ones, and effects that it waits for.
   void append_sources(int node, std::vector<int>& sources) const;
@@ -92,10 +99,13 @@ class FuseGraph {
   /// Whether a node outside of both groups lies on a path from `from` to `to`; true when the search
   /// gives up.
   bool path_between(int from, int to) const;
+  /// The same in the other direction; none when the search gives up.
+  std::optional<bool> path_behind(int from, int to) const;
   /// A product of `consumer` reads a value of `producer`, directly or through what is packed with
   /// it.
   bool feeds_product(int producer, int consumer) const;
   bool sensible(int producer, int consumer, const std::vector<int>& both, Merge how) const;
+  bool reads_too_much(const std::vector<int>& nodes) const;
   std::optional<ir::Classified> classify_group(int group) const;
   /// Values with `elements` elements that a group reads, directly or through inlined ops.
   std::vector<ir::Value> values_read(int group, int64_t elements) const;
@@ -120,6 +130,8 @@ class FuseGraph {
   };
   Prepared prepare(const std::vector<int>& nodes) const;
   bool is_update(const Group& group) const;
+  /// One kernel of these groups.
+  void merge_segments(std::span<const int> joined);
   /// Whether every segment would get its own copy of it.
   bool is_private(int node) const;
   void build_kernel(const Prepared& prepared, ir::Op* place, const std::string& name);

@@ -37,7 +37,7 @@ void grad_slice(GradContext& c) {
     int64_t taken = c.result().shape()[i];
     int64_t span = taken == 0 ? 0 : (taken - 1) * steps[axis] + 1;
     high.push_back(c.operand(0).shape()[i] - starts[axis] - span);
-    interior.push_back(steps[axis] - 1);
+    interior.push_back(taken > 1 ? steps[axis] - 1 : 0);
   }
   c.accumulate(0, c.builder.make(
                       OpKind::Pad, {c.cotangent()},

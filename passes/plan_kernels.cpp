@@ -13,6 +13,7 @@
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/kernel_rules.h>
 #include <mezzo/ir/matmul_plan.h>
+#include <mezzo/ir/sizes.h>
 #include <mezzo/passes/pass.h>
 
 #include <algorithm>
@@ -379,6 +380,29 @@ Plan plan_kernel(const Op& kernel, const Target& target) {
   return {};
 }
 
+/// A kernel that is larger than any machine is what the program asks for, not a wrong plan.
+void check_size(const Op& kernel, const Plan& plan, const Target& target) {
+  constexpr int64_t kMostBlocks = (int64_t{1} << 31) - 1;
+  const Op* asked = &kernel;
+  for (const Op& op : *kernel.body())
+    if (op.kind() == OpKind::Matmul) asked = &op;
+  const bool launched = asked != &kernel && target.kind == Target::Kind::Cuda;
+  std::string what;
+  if (plan.workspace > kMostOfPlan)
+    what = "needs a workspace of " + std::to_string(plan.workspace) + " bytes, the most is 2^59";
+  else if (launched && plan.tasks > kMostBlocks)
+    what = "has " + std::to_string(plan.tasks) + " blocks on " + target.name +
+           ", a launch has 2^31 - 1 at most";
+  if (what.empty()) return;
+  std::string types;
+  for (Value operand : asked->operands())
+    types += (types.empty() ? "" : ", ") + to_string(operand.type());
+  throw UserError(asked->origin().location,
+                  std::string(asked->origin().name ? asked->origin().name : "kernel") + ": " +
+                      what + " (" + types + ")",
+                  "make an axis shorter, or work on the tensors in parts");
+}
+
 }  // namespace
 
 bool plan_kernels(Module& module, PassContext& context) {
@@ -391,7 +415,9 @@ bool plan_kernels(Module& module, PassContext& context) {
   for (const auto& function : module.functions())
     for (Op& op : function->body()) {
       if (op.kind() != OpKind::Kernel || op.has_plan()) continue;
-      op.set_plan(plan_kernel(op, context.target).to_attrs());
+      const Plan plan = plan_kernel(op, context.target);
+      check_size(op, plan, context.target);
+      op.set_plan(plan.to_attrs());
       changed = true;
     }
   if (changed) module.attrs().set("target", context.target.name);

@@ -16,6 +16,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
+#include <mezzo/ir/sizes.h>
 #include <mezzo/passes/pass.h>
 
 #include <algorithm>
@@ -110,6 +111,7 @@ class Planner {
             continue;
           }
           int64_t bytes = rounded(value.type().bytes());
+          check_fits(op, value, bytes, arena.size());
           int64_t offset = arena.take(bytes);
           auto last = last_read_.find(value.def());
           ending[last == last_read_.end() ? order_.at(&op) : last->second].emplace_back(offset,
@@ -131,6 +133,16 @@ class Planner {
   static bool has_places(const Op& op) {
     return op.kind() == OpKind::Kernel || op.kind() == OpKind::AllFinite ||
            op.kind() == OpKind::Verdict;
+  }
+
+  void check_fits(const Op& op, Value value, int64_t bytes, int64_t beside) const {
+    if (bytes <= kMostOfPlan - beside) return;
+    throw UserError(op.origin().location,
+                    std::string(op.origin().name ? op.origin().name : to_string(op.kind())) +
+                        ": the " + std::to_string(value.type().bytes()) + " bytes of a " +
+                        to_string(value.type()) + " and the " + std::to_string(beside) +
+                        " of other values of @" + function_.name() + " are more than 2^59",
+                    "no machine has so much memory; make tensors smaller, or work in parts");
   }
 
   void place_results() {

@@ -5,6 +5,7 @@
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/flags.h>
 #include <mezzo/ir/kernel_region.h>
+#include <mezzo/ir/sizes.h>
 #include <mezzo/ir/verdict.h>
 #include <mezzo/runtime/aligned_buffer.h>
 #include <mezzo/runtime/binding.h>
@@ -37,7 +38,8 @@ int64_t work_of(const ir::Op& kernel) {
     if (op.kind() != ir::OpKind::Matmul) continue;
     const ir::Shape& a = op.operand(0).shape();
     bool transposed = op.bool_attr("transpose_a");
-    work += op.result().type().elements() * a[a.rank() - (transposed ? 2 : 1)] / 2;
+    const int64_t inner = a[a.rank() - (transposed ? 2 : 1)];
+    work = ir::saturated_sum(work, ir::saturated_product(op.result().type().elements(), inner) / 2);
   }
   return work;
 }

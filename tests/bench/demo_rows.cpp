@@ -97,6 +97,7 @@ void compile_rows(const Options& options) {
     fmt::print("{:34}{:10.1f} ms{:10.1f} ms{:10.1f} ms{:10}\n", policy, median_of(cold),
                median_of(disk), median_of(memory), kernels);
   }
+  compile_graph_rows(options);
 }
 
 }  // namespace mezzo::bench

@@ -74,5 +74,7 @@ void demo_rows(const Options& options);
 void memory_rows(const Options& options);
 void op_rows(const Options& options);
 void compile_rows(const Options& options);
+/// Graphs that grow; a part of compile_rows.
+void compile_graph_rows(const Options& options);
 
 }  // namespace mezzo::bench

@@ -49,7 +49,9 @@ TEST_CASE("inner sizes of a product differ") {
   int line = __LINE__ + 1;
   Caught error = caught(kMatrix, kMatrix, [](Tensor x, Tensor y) { matmul(x, y); });
   CHECK(error.line == line);
-  CHECK(error.text == "matmul: inner sizes differ, 3 and 4 (a tensor<4x3xf32>, b tensor<4x3xf32>)");
+  CHECK(error.text ==
+        "matmul: inner sizes differ, 3 and 4 (a tensor<4x3xf32>, b tensor<4x3xf32>)\nnote: a row "
+        "of a times a column of b; transpose_a and transpose_b exchange the two");
 }
 
 TEST_CASE("shapes that do not broadcast") {
@@ -89,9 +91,11 @@ TEST_CASE("an empty tensor") {
 
 TEST_CASE("an axis out of range") {
   Caught error = caught(kMatrix, kMatrix, [](Tensor x, Tensor) { sum(x, 2); });
-  CHECK(error.text == "sum: axis 2 is out of range for rank 2 (x tensor<4x3xf32>)");
+  CHECK(error.text ==
+        "sum: axis 2 is out of range for rank 2 (x tensor<4x3xf32>)\nnote: axes are 0 to 1");
   error = caught(kMatrix, kMatrix, [](Tensor x, Tensor) { softmax(x, -3); });
-  CHECK(error.text == "softmax: axis -3 is out of range for rank 2 (x tensor<4x3xf32>)");
+  CHECK(error.text ==
+        "softmax: axis -3 is out of range for rank 2 (x tensor<4x3xf32>)\nnote: axes are 0 to 1");
 }
 
 TEST_CASE("reshape that does not fit") {
@@ -432,23 +436,25 @@ TEST_CASE("shapes that cannot be") {
         "-1: it follows from the others");
   line = __LINE__ + 1;
   CHECK(error(line, [](Tensor x) { broadcast_to(x, {-4, 3}); }) ==
-        "broadcast_to: shape -4x3 has the negative length -4");
+        "broadcast_to: shape -4x3 has the negative length -4 (x tensor<4x3xf32>)\nnote: lengths of "
+        "axes are 0 or more");
   line = __LINE__ + 1;
   CHECK(error(line, [](Tensor) { full({2, -1}, 0); }) ==
-        "full: shape 2x-1 has the negative length -1");
+        "full: shape 2x-1 has the negative length -1\nnote: lengths of axes are 0 or more");
   line = __LINE__ + 1;
   CHECK(error(line, [](Tensor) { random_uniform({-3}); }) ==
-        "random_uniform: shape -3 has the negative length -3");
+        "random_uniform: shape -3 has the negative length -3\nnote: lengths of axes are 0 or more");
   line = __LINE__ + 1;
   CHECK(error(line, [](Tensor) { iota({1 << 30, 1 << 30}); }) ==
-        "iota: shape 1073741824x1073741824 has more than 2^59 elements");
+        "iota: shape 1073741824x1073741824 has more than 2^59 elements\nnote: make an axis "
+        "shorter, or work on the tensor in parts");
   line = __LINE__ + 1;
   CHECK(error(line, [](Tensor) { nn::Dense(-3, 4); }) ==
         "dense -3 -> 4: a number of features is negative\nnote: nn::Dense takes the features of "
         "its argument, then those of its result");
   line = __LINE__ + 1;
   CHECK(error(line, [](Tensor) { nn::Parameter({-1}, initializers::zeros(), "p"); }) ==
-        "parameter 'p': shape -1 has the negative length -1");
+        "parameter 'p': shape -1 has the negative length -1\nnote: lengths of axes are 0 or more");
   line = __LINE__ + 1;
   CHECK(error(line, [](Tensor x) { (void)x.dim(2); }) ==
         "dim: axis 2 is out of range for tensor<4x3xf32>\nnote: axes count from 0, or from -1 at "

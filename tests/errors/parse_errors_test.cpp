@@ -74,7 +74,8 @@ TEST_CASE("a body that cannot be read is answered with place, caret and remedy")
     {R"(%y = sum %x {axes = [2]} : tensor<4xf32> -> tensor<f32>)",
      R"(net.mz:2:6: error: sum: axis 2 is out of range for rank 1 (x tensor<4xf32>)
 %y = sum %x {axes = [2]} : tensor<4xf32> -> tensor<f32>
-     ^)"},
+     ^
+note: there is axis 0 alone)"},
     {R"(%y = add %x, %i : (tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>)",
      R"(net.mz:2:6: error: add: element types differ, f32 and i32 (x tensor<4xf32>, y tensor<4xi32>)
 %y = add %x, %i : (tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
@@ -124,7 +125,8 @@ note: write tensor<f32> for a scalar)"},
     {R"(%y = relu %x : tensor<4yxf32>)",
      R"(net.mz:2:16: error: '4y' is no length of an axis
 %y = relu %x : tensor<4yxf32>
-               ^)"},
+               ^
+note: a length is a number, 2^59 at most)"},
     {R"(%y = relu %x : tensor<4xf32)",
      R"(net.mz:2:16: error: the type does not end: '>' is missing
 %y = relu %x : tensor<4xf32
@@ -132,7 +134,8 @@ note: write tensor<f32> for a scalar)"},
     {R"(%y = relu %x : tensor<1x1x1x1x1x1x1x1x1xf32>)",
      R"(net.mz:2:16: error: shape 1x1x1x1x1x1x1x1x1 has 9 axes, the most is 8
 %y = relu %x : tensor<1x1x1x1x1x1x1x1x1xf32>
-               ^)"},
+               ^
+note: reshape makes one axis of several)"},
     {R"(%x = relu %x : tensor<4xf32>)",
      R"(net.mz:2:1: error: value '%x' is defined twice
 %x = relu %x : tensor<4xf32>
@@ -168,7 +171,8 @@ note: write tensor<f32> for a scalar)"},
     {R"(%y = constant {value = [1.0, 2.0]} : tensor<4xf32>)",
      R"(net.mz:2:6: error: constant: value has 2 elements for tensor<4xf32>
 %y = constant {value = [1.0, 2.0]} : tensor<4xf32>
-     ^)"},
+     ^
+note: give one number for each element, or one for all without a list)"},
     {R"(%y = constant {value = 1e999} : tensor<4xf64>)",
      R"(net.mz:2:24: error: the number 1e999 does not fit f64
 %y = constant {value = 1e999} : tensor<4xf64>

@@ -30,7 +30,7 @@ std::string error_of(ir::Type type, const std::function<void(Tensor, Tensor)>& f
 }
 
 const ir::Type kMatrix(f32, {4, 3}), kIntegers(i32, {4, 3}), kEmpty(f32, {4, 0});
-const std::string kOfMatrix = " (x tensor<4x3xf32>)";
+const std::string kOfMatrix = " (x tensor<4x3xf32>)", kAxes = "\nnote: axes are 0 to 1";
 constexpr int64_t kBeyond = int64_t{1} << 31;
 
 }  // namespace
@@ -46,13 +46,13 @@ TEST_CASE("statistics take floats") {
 
 TEST_CASE("reduced axes that are not there or are named twice") {
   CHECK(error_of(kMatrix, [](Tensor x, Tensor) { prod(x, 2); }) ==
-        "prod: axis 2 is out of range for rank 2" + kOfMatrix);
+        "prod: axis 2 is out of range for rank 2" + kOfMatrix + kAxes);
   CHECK(error_of(kMatrix, [](Tensor x, Tensor) { any(x, {1, 1}); }) ==
         "any: axes must ascend without repetition, not [1, 1]" + kOfMatrix);
   CHECK(error_of(kMatrix, [](Tensor x, Tensor) { count_nonzero(x, -3); }) ==
-        "count_nonzero: axis -3 is out of range for rank 2" + kOfMatrix);
+        "count_nonzero: axis -3 is out of range for rank 2" + kOfMatrix + kAxes);
   CHECK(error_of(kMatrix, [](Tensor x, Tensor) { var(x, 5); }) ==
-        "var: axis 5 is out of range for rank 2" + kOfMatrix);
+        "var: axis 5 is out of range for rank 2" + kOfMatrix + kAxes);
 }
 
 TEST_CASE("an extremum of nothing has no value; other reductions of nothing have") {
@@ -70,7 +70,8 @@ TEST_CASE("an extremum of nothing has no value; other reductions of nothing have
           cumsum(x), cumprod(x), cummax(x), cummin(x), sort(x), argsort(x), topk(x, 0);
         }) == "no error");
   CHECK(error_of({boolean, {3}}, [](Tensor x, Tensor) { argmin(x); }) ==
-        "argmin: takes a float or integer type, not bool (x tensor<3xbool>)");
+        "argmin: takes a float or integer type, not bool (x tensor<3xbool>)\nnote: cast it to i32 "
+        "first");
 }
 
 TEST_CASE("attributes of statistics out of range") {
@@ -99,11 +100,12 @@ TEST_CASE("more elements than a count or an index of i32 holds") {
 
 TEST_CASE("scans and orders need an axis, and operands that go together") {
   CHECK(error_of({f32, {}}, [](Tensor x, Tensor) { cumsum(x); }) ==
-        "cumsum: axis -1 is out of range for rank 0 (x tensor<f32>)");
+        "cumsum: axis -1 is out of range for rank 0 (x tensor<f32>)\nnote: a scalar has no axes");
   CHECK(error_of(kMatrix, [](Tensor x, Tensor) { sort(x, 2); }) ==
-        "sort: axis 2 is out of range for rank 2" + kOfMatrix);
+        "sort: axis 2 is out of range for rank 2" + kOfMatrix + kAxes);
   CHECK(error_of({boolean, {3}}, [](Tensor x, Tensor) { cummax(x); }) ==
-        "cummax: takes a float or integer type, not bool (x tensor<3xbool>)");
+        "cummax: takes a float or integer type, not bool (x tensor<3xbool>)\nnote: cast it to i32 "
+        "first");
   CHECK(error_of(kMatrix, [](Tensor x, Tensor y) { linear_scan(x, y); }, {f32, {3}}) ==
         "linear_scan: types differ, tensor<4x3xf32> and tensor<3xf32> (a tensor<4x3xf32>, b "
         "tensor<3xf32>)\nnote: broadcast or cast one of them first");

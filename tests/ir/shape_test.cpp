@@ -65,15 +65,19 @@ TEST_CASE("broadcasting follows NumPy") {
 TEST_CASE("a shape beyond the limits is refused with its lengths") {
   const std::vector<int64_t> nine(9, 1);
   CHECK_THROWS_WITH_AS(Shape{std::span<const int64_t>(nine)},
-                       "error: shape 1x1x1x1x1x1x1x1x1 has 9 axes, the most is 8",
+                       "error: shape 1x1x1x1x1x1x1x1x1 has 9 axes, the most is 8\nnote: reshape "
+                       "makes one axis of several",
                        mezzo::UserError);
-  CHECK_THROWS_WITH_AS(Shape({2, -1}), "error: shape 2x-1 has the negative length -1",
-                       mezzo::UserError);
+  CHECK_THROWS_WITH_AS(
+      Shape({2, -1}),
+      "error: shape 2x-1 has the negative length -1\nnote: lengths of axes are 0 or more",
+      mezzo::UserError);
   const int64_t big = int64_t{1} << 31, rest = int64_t{1} << 28;
   CHECK(Shape{big, rest}.elements() == int64_t{1} << 59);
   CHECK(Type(DType::F64, {big, rest}).bytes() == int64_t{1} << 62);
   CHECK_THROWS_WITH_AS(Shape({big, rest, 2}),
-                       "error: shape 2147483648x268435456x2 has more than 2^59 elements",
+                       "error: shape 2147483648x268435456x2 has more than 2^59 elements\nnote: "
+                       "make an axis shorter, or work on the tensor in parts",
                        mezzo::UserError);
   CHECK_THROWS_AS(Shape({big, 0, rest, 2}), mezzo::UserError);
 }

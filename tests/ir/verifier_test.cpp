@@ -108,7 +108,7 @@ TEST_CASE("a region ends in its terminator") {
       "@loss: return: operand 0, %l, is read before it is made\n"
       "@loss: returns 0 values for 1 result\n"
       "@step: %l, %dw = gradient: gradient: the first result of @loss must be a float scalar, the "
-      "loss (x tensor<4xf32>, x tensor<4xf32>)\n");
+      "loss, not nothing (x tensor<4xf32>, x tensor<4xf32>)\n");
 }
 
 TEST_CASE("functions and parameters have names of their own") {
