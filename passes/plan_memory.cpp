@@ -116,7 +116,7 @@ class Planner {
           auto last = last_read_.find(value.def());
           ending[last == last_read_.end() ? order_.at(&op) : last->second].emplace_back(offset,
                                                                                         bytes);
-          places.push_back(Attr(offset));
+          places.emplace_back(offset);
         }
         op.attrs().set("places", Attr(std::move(places)));
       }

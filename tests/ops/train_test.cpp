@@ -104,13 +104,13 @@ TEST_CASE("attributes of the scale rule and of optimizers out of their range are
   refuse_scale("floor", 0x1p25, "floor 33554432 is above the ceiling 16777216");
 
   const std::vector<InterpreterTensor> sgd = {f32(1), f32(1), f32(1)};
-  check_refused(OpKind::Sgd, sgd, {{"nesterov", true}}, "sgd: nesterov needs a momentum above 0");
+  check_refused(OpKind::Sgd, sgd, {{"nesterov", true}}, "sgd: nesterov needs a momentum above 0, not 0");
   check_refused(OpKind::Sgd, sgd, {{"momentum", -0.5}},
                 "sgd: momentum must not be negative and be finite, not -0.5");
   check_refused(OpKind::Sgd, sgd, {{"weight_decay", nan}},
                 "sgd: weight_decay must not be negative and be finite, not nan");
   check_refused(OpKind::Sgd, sgd, {{"momentum", 0.5}},
-                "sgd: takes w, dw, lr, velocity and optionally ok");
+                "sgd: takes w, dw, lr, velocity and optionally ok, not 3 operands");
 
   const std::vector<InterpreterTensor> adam = {f32(1), f32(1), f32(0), f32(0), i32(1), f32(1)};
   for (const char* beta : {"beta1", "beta2"})

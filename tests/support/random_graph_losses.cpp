@@ -64,7 +64,12 @@ std::vector<Value> random_loss(const GraphTools& tools) {
     const bool each = std::string_view(reduce) == "none";
     operands.push_back(of_type(tools, x.type().with(each ? x.shape().without(axis) : Shape())));
   }
-  if (tools.chance(40)) operands.push_back(of_type(tools, x.type().with(Shape{x.shape()[axis]})));
+  if (tools.chance(40)) {
+    // Weights of classes have no gradient.
+    Value weight = of_type(tools, x.type().with(Shape{x.shape()[axis]}));
+    made.push_back(tools.builder.make(OpKind::StopGradient, {weight}));
+    operands.push_back(made.back());
+  }
   Attrs attrs{{"reduce", reduce}};
   if (info.attribute("label_smoothing"))
     attrs.set("label_smoothing", tools.chance(50) ? 0.0 : 0.125);
