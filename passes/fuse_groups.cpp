@@ -317,11 +317,17 @@ bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& bot
       (!has(producer, is_tensor) || !has(consumer, is_tensor)))
     return false;
   // What a kernel of nothing reads is computed elsewhere.
-  for (int node : groups_[static_cast<size_t>(consumer)].nodes)
-    for (Value value : nodes_[static_cast<size_t>(node)].op->operands())
-      if (!value.is_parameter() && group_of(node_of(value.op())) == producer &&
-          is_lost_in(*value.op(), *nodes_[static_cast<size_t>(node)].op))
-        return false;
+  std::vector<int> readers = groups_[static_cast<size_t>(consumer)].nodes;
+  while (!readers.empty()) {
+    const Op& reader = *nodes_[static_cast<size_t>(readers.back())].op;
+    readers.pop_back();
+    for (Value value : reader.operands()) {
+      if (value.is_parameter()) continue;
+      const int source = node_of(value.op());
+      if (group_of(source) == producer && is_lost_in(*value.op(), reader)) return false;
+      if (nodes_[static_cast<size_t>(source)].role == Role::Inlined) readers.push_back(source);
+    }
+  }
   // A backward op on a forward value would add an output to the forward kernel; its reader can do
   // it instead.
   if (how == Merge::Forwards && !has(producer, is_reduction) && has(producer, is_forward) &&

@@ -361,4 +361,19 @@ TEST_CASE("a task writes nothing of a piece that belongs to another task") {
   }
 }
 
+TEST_CASE("flags of what is cut to nothing are those of the elements that were there") {
+  check_text(R"(module @m {
+  func @f(%p: tensor<8xf32>, %q: tensor<0xbf16>) -> (tensor<0xbf16>, tensor<4xbf16>) {
+    %c = cast %p : tensor<8xf32> -> tensor<8xbf16>
+    %s = slice %c {ends = [5], starts = [5], steps = [1]} : tensor<8xbf16> -> tensor<0xbf16>
+    %a = add %s, %q : tensor<0xbf16>
+    %w = pad %s {low = [4], high = [0], interior = [0]} : tensor<0xbf16> -> tensor<4xbf16>
+    %n = neg %w : tensor<4xbf16>
+    return %a, %n : (tensor<0xbf16>, tensor<4xbf16>)
+  }
+}
+)",
+             Judged::Exact);
+}
+
 }  // namespace mezzo::test

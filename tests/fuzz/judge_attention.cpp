@@ -33,8 +33,9 @@ class Errors {
         unit_(ir::unit_roundoff(ir::default_acc(x_[0].type.dtype))),
         narrow_(2 * ir::unit_roundoff(x_[0].type.dtype)),
         least_(x_[0].type.dtype == ir::DType::F16    ? 0x1p-24
-               : x_[0].type.dtype == ir::DType::BF16 ? 0x1p-133
-                                                     : 0) {}
+               : x_[0].type.dtype == ir::DType::BF16 ? 0x1p-126
+                                                     : 0),
+        flush_(x_[0].type.dtype == ir::DType::BF16 ? 0x1p-126 : 0) {}
 
   std::vector<double> all() {
     std::vector<double> out(static_cast<size_t>(op_.result(result_).type().elements()), 0.0);
@@ -46,6 +47,7 @@ class Errors {
  private:
   struct Score {
     double value = -HUGE_VAL, size = 0;
+    double flushed = 0;  // terms with an operand that a product may take for 0
   };
 
   Score score(int64_t b, int64_t h, int64_t m, int64_t n) const {
@@ -65,10 +67,11 @@ class Errors {
     }
     double dot = 0, size = 0;
     for (int64_t i = 0; i < depth_; ++i) {
-      double term =
-          x_[0].number(row(b, h, m) * depth_ + i) * x_[1].number(column(b, h, n) * depth_ + i);
+      const double q = x_[0].number(row(b, h, m) * depth_ + i),
+                   k = x_[1].number(column(b, h, n) * depth_ + i), term = q * k;
       dot += term;
       size += std::fabs(term);
+      if (std::min(std::fabs(q), std::fabs(k)) < flush_) out.flushed += std::fabs(term * scale_);
     }
     out.value = dot * scale_ + added;
     out.size = size * std::fabs(scale_) + std::fabs(added);
@@ -79,8 +82,8 @@ class Errors {
     return (b * groups_ + h / (heads_ / groups_)) * keys_ + n;
   }
   /// How far a weight is off, as a share of it.
-  double share_off(double size) const {
-    return unit_ * (1024 + (256 + static_cast<double>(depth_)) * size) + narrow_;
+  double share_off(double size, double flushed) const {
+    return unit_ * (1024 + (256 + static_cast<double>(depth_)) * size) + narrow_ + 2 * flushed;
   }
   /// Numbers that a product multiplies by 0, or by a weight that one side rounds to 0.
   bool all_finite(size_t operand, int64_t first, int64_t count) const {
@@ -99,24 +102,25 @@ class Errors {
         finite = finite && all_finite(operand, row(b, h, 0) * width_, queries_ * width_);
     for (int64_t m = 0; m < queries_; ++m) {
       std::vector<Score> scores;
-      double largest = -HUGE_VAL, size = 0;
+      double largest = -HUGE_VAL, size = 0, flushed = 0;
       for (int64_t n = 0; n < keys_; ++n) {
         scores.push_back(score(b, h, m, n));
         largest = std::max(largest, scores.back().value);
         size = std::max(size, scores.back().size);
+        flushed = std::max(flushed, scores.back().flushed);
       }
       // Sums of squares of large numbers may leave the range of the accumulator.
       const bool open = !finite || !(size < 1e30);
       gradient ? backward(b, h, m, scores, open, out)
-               : forward(b, h, m, scores, largest, size, open, out);
+               : forward(b, h, m, scores, largest, share_off(size, flushed), open, out);
     }
   }
 
   void forward(int64_t b, int64_t h, int64_t m, const std::vector<Score>& scores, double largest,
-               double size, bool open, std::vector<double>& out) {
+               double share, bool open, std::vector<double>& out) {
     const int64_t at = row(b, h, m);
     if (largest == -HUGE_VAL && !open) return;  // exact
-    const double off = open ? HUGE_VAL : share_off(size) / unit_;
+    const double off = open ? HUGE_VAL : share / unit_;
     if (result_ == 1) {
       out[static_cast<size_t>(at)] = off + 64 * (std::fabs(largest) + static_cast<double>(keys_));
       return;
@@ -129,7 +133,7 @@ class Errors {
       for (int64_t n = 0; n < keys_; ++n) {
         const double v = std::fabs(x_[2].number(column(b, h, n) * width_ + i));
         sum += std::exp(scores[static_cast<size_t>(n)].value - largest) / total * v;
-        lost += least_ / unit_ * v;
+        lost += (least_ * v + flush_ * kept) / unit_;
       }
       out[static_cast<size_t>(at * width_ + i)] = open ? HUGE_VAL : sum * kept * off + lost;
     }
@@ -149,20 +153,26 @@ class Errors {
       const bool masked = each.value == -HUGE_VAL || lse == -HUGE_VAL;
       if (masked && !open) continue;
       const double p = std::exp(each.value - lse);
-      double off = share_off(each.size + std::fabs(lse)) / unit_;
+      double off = share_off(each.size + std::fabs(lse), each.flushed) / unit_;
       if (open || !std::isfinite(lse) || !std::isfinite(p)) off = HUGE_VAL;
-      double dp = 0;
-      for (int64_t i = 0; i < width_; ++i)
-        dp += std::fabs(x_[5].number(at * width_ + i) * x_[2].number(key * width_ + i)) * kept;
+      double dp = 0, flushed = 0;
+      for (int64_t i = 0; i < width_; ++i) {
+        const double dy = std::fabs(x_[5].number(at * width_ + i)),
+                     v = std::fabs(x_[2].number(key * width_ + i));
+        dp += dy * v * kept;
+        flushed += flush_ * (dy + v + 1) * kept;
+      }
       // Weights and gradients of scores that no f16 holds: the log-sum-exp is not that of the
       // scores.
       if (least_ == 0x1p-24 && p * std::max(kept, (dp + spread) * std::fabs(scale_)) > 60000)
         off = HUGE_VAL;
-      const double ds = std::isinf(off) ? HUGE_VAL : p * (dp + spread) * off;
-      const double lost = least_ / unit_;
+      const double ds = std::isinf(off) ? HUGE_VAL : p * (dp + spread) * off + p * flushed / unit_;
+      const double lost = least_ / unit_,
+                   flushed_operand = flush_ * (1 + p * (dp + spread) * std::fabs(scale_)) / unit_;
       auto add = [&](int64_t place, double factor, double narrowed) {
         out[static_cast<size_t>(place)] +=
-            std::isinf(ds) ? HUGE_VAL : ds * std::fabs(factor) + lost * std::fabs(narrowed);
+            std::isinf(ds) ? HUGE_VAL
+                           : ds * std::fabs(factor) + lost * std::fabs(narrowed) + flushed_operand;
       };
       for (int64_t i = 0; result_ == 0 && i < depth_; ++i)
         add(at * depth_ + i, scale_ * x_[1].number(key * depth_ + i),
@@ -173,7 +183,8 @@ class Errors {
       for (int64_t i = 0; result_ == 2 && i < width_; ++i)
         out[static_cast<size_t>(key * width_ + i)] +=
             std::isinf(off) ? HUGE_VAL
-                            : (p * kept * off + lost) * std::fabs(x_[5].number(at * width_ + i));
+                            : (p * kept * off + lost) * std::fabs(x_[5].number(at * width_ + i)) +
+                                  flush_ * (1 + p * kept) / unit_;
       if (result_ == 3) {
         const ir::Shape& shape = x_[static_cast<size_t>(at_.mask)].type.shape;
         const int64_t index[] = {b, h, m, n};
@@ -192,6 +203,7 @@ class Errors {
   int64_t heads_, groups_, queries_, keys_, depth_, width_;
   double scale_, unit_, narrow_;
   double least_;  // what a weight in 16 bits may lose
+  double flush_;  // below it a product of bf16 may take its operands and its sum for 0
 };
 
 }  // namespace
