@@ -8,6 +8,7 @@
 #include <mezzo/ir/sizes.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace mezzo {
@@ -338,7 +339,10 @@ Tensor linspace(double start, double stop, int64_t count, DType dtype, Location 
     throw UserError(location, "linspace: count must not be negative, not " + std::to_string(count));
   detail::located_shape(location, "linspace", Dims{count});
   const Tensor number = iota({count}, f64, 0, location);
-  const double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
+  // Divided first where the difference leaves the range.
+  const double gaps = static_cast<double>(std::max<int64_t>(count - 1, 1)),
+               difference = stop - start;
+  const double step = std::isfinite(difference) ? difference / gaps : stop / gaps - start / gaps;
   const Tensor scaled = mul({number, location}, Operand(step).at(location));
   const Tensor sum = add({scaled, location}, Operand(start).at(location));
   // The last one is what was asked for, whatever the rounding of the step.

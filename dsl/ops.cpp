@@ -12,6 +12,8 @@
 #include <mezzo/ir/sizes.h>
 #include <mezzo/passes/policy.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace mezzo {
@@ -197,20 +199,29 @@ Tensor slice(Operand x, Dims starts, Dims ends, Dims steps) {
   const Dims given_starts = starts, given_ends = ends;
   from_end(starts);
   from_end(ends);
+  const size_t axes =
+      std::min({starts.size(), ends.size(), steps.size(), static_cast<size_t>(x.rank())});
+  auto check = [&](size_t i, bool fits, const char* remedy) {
+    if (fits) return;
+    throw UserError(x.location(),
+                    fmt::format("slice: slice {}:{}:{} does not fit axis {} of x {}",
+                                given_starts[i], given_ends[i], steps[i], i, to_string(x.type())),
+                    remedy);
+  };
   // Backwards: the same elements forwards, of the tensor turned round.
   Axes turned;
-  for (size_t i = 0; i < std::min({starts.size(), ends.size(), steps.size()}); ++i) {
-    if (steps[i] >= 0 || i >= static_cast<size_t>(x.rank())) continue;
+  for (size_t i = 0; i < axes; ++i) {
     const int64_t last = x.shape()[static_cast<int>(i)] - 1;
+    if (steps[i] >= 0) {
+      check(i, steps[i] > 0 && 0 <= starts[i] && starts[i] <= ends[i] && ends[i] <= last + 1,
+            "forwards it is 0 <= start <= end <= length, negative ones counted from the end, and "
+            "the step is not 0");
+      continue;
+    }
     const int64_t end = std::max<int64_t>(ends[i], -1);
-    if (starts[i] > last || starts[i] < end)
-      throw UserError(x.location(),
-                      "slice: slice " + std::to_string(given_starts[i]) + ":" +
-                          std::to_string(given_ends[i]) + ":" + std::to_string(steps[i]) +
-                          " does not fit axis " + std::to_string(i) + " of x " +
-                          to_string(x.type()),
-                      "backwards it is length > start >= end; an end of -length - 1 is before "
-                      "the first element");
+    check(i, starts[i] <= last && starts[i] >= end,
+          "backwards it is length > start >= end; an end of -length - 1 is before the first "
+          "element");
     turned.push_back(static_cast<int64_t>(i));
     starts[i] = last - starts[i];
     ends[i] = last - end;
@@ -244,9 +255,11 @@ Tensor full(Dims shape, Literal value, DType dtype, Location location) {
 
 Tensor constant(std::vector<double> values, Dims shape, DType dtype, Location location) {
   const ir::Type type = type_of("constant", dtype, shape, location);
-  const bool narrow = ir::is_16bit(dtype) && std::ranges::any_of(values, [&](double value) {
-                        return passes::leaves_range(passes::loss_of_literal(value, dtype));
-                      });
+  const bool narrow =
+      ir::is_16bit(dtype) && std::ranges::any_of(values, [&](double value) {
+        const auto loss = passes::loss_of_literal(value, dtype);
+        return values.size() == 1 ? loss != passes::LiteralLoss::None : passes::leaves_range(loss);
+      });
   const DType stored = narrow ? f64 : dtype;
   ir::AttrList list;
   for (double value : values)

@@ -103,7 +103,7 @@ MatmulSpec plan_matmul(MatmulSpec spec, const Target& target, bool costly_b) {
 
   const bool convert_b = costly_b || spec.trans_b || spec.b_type != spec.acc;
   // A launch costs a few microseconds; what packing again costs must be more.
-  const int64_t packed_again = saturated_product(m_tiles - 1, n * spec.k * batch);
+  const int64_t packed_again = saturated_product(saturated_product(m_tiles - 1, n * spec.k), batch);
   spec.prepack_b = saturated_product(packed_again, convert_b ? 3 : 1) >= (1 << 16) &&
                    m_tiles >= (convert_b ? 2 : 3);
   return spec;

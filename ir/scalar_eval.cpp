@@ -5,9 +5,11 @@
 #include <mezzo/ir/host_activation.h>
 #include <mezzo/ir/host_division.h>
 #include <mezzo/ir/host_scalar.h>
+#include <mezzo/ir/sizes.h>
 
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 namespace mezzo::ir {
 
@@ -61,6 +63,14 @@ int64_t eval_scalar(OpKind kind, std::span<const int64_t> operands) {
 
 double eval_add_n(DType dtype, std::span<const double> operands) {
   DType wide = dtype == DType::F64 ? DType::F64 : DType::F32;
+  if (operands.size() > kTermsOfSum) {
+    std::vector<double> sums;
+    for (size_t first = 0; first < operands.size(); first += kTermsOfSum) {
+      const size_t count = std::min(kTermsOfSum, operands.size() - first);
+      sums.push_back(eval_add_n(wide, operands.subspan(first, count)));
+    }
+    return eval_add_n(wide, sums);
+  }
   double sum = operands[0];
   for (double term : operands.subspan(1)) sum = round_to(wide, sum + term);
   return sum;

@@ -187,8 +187,8 @@ std::vector<Type> infer_pad(const InferContext& context) {
                                i, type.shape[i], low[axis], high[axis], interior[axis],
                                negative ? "negative" : "too large"),
                    negative ? "slice takes elements away"
-                            : "an axis is padded by 2^30 elements at each end and 2^50 between "
-                              "its elements at most");
+                            : "an axis is padded by 2^30 elements at each end, by less than 2^30 "
+                              "between two of its elements and by 2^50 between all at most");
     dims.push_back(low[axis] + type.shape[i] + gaps * interior[axis] + high[axis]);
   }
   return {type.with(Shape(std::span<const int64_t>(dims)))};

@@ -9,8 +9,10 @@
 
 namespace mezzo::ir {
 
-/// No tile, task count or buffer of a plan is larger; so that products of two fields cannot
-/// overflow.
+/// add_n of more terms is a sum of sums of at most as many, of consecutive terms, and so on.
+inline constexpr size_t kTermsOfSum = 128;
+
+/// No tile, task count or buffer of a plan is larger, so that sums of a few cannot overflow.
 inline constexpr int64_t kMostOfPlan = int64_t{1} << 59;
 
 /// The most that a slice may step along an axis, so that no index overflows. Every step from the

@@ -20,6 +20,7 @@
 #include <mezzo/passes/decompose.h>
 
 #include <mezzo/ir/error.h>
+#include <mezzo/ir/sizes.h>
 #include <mezzo/passes/pass.h>
 #include <mezzo/passes/rewrite.h>
 #include <mezzo/passes/taps.h>
@@ -61,21 +62,17 @@ std::vector<ir::Value> decompose_op(const ir::Op& op, ir::Builder& builder) {
 
 namespace {
 
-/// Terms of a sum that one kernel reads; compilers take more than linear time for more and more
-/// loads in one loop.
-constexpr int kMostTerms = 128;
-
+/// Compilers take more than linear time for more and more loads in one loop.
 bool is_long_sum(const ir::Op& op) {
-  return op.kind() == OpKind::AddN && op.num_operands() > kMostTerms;
+  return op.kind() == OpKind::AddN && op.num_operands() > static_cast<int>(ir::kTermsOfSum);
 }
 
-/// Sums of a few terms, each of which goes on from the one before: the same additions in the same
-/// order, and one rounding.
+/// The sums that the op stands for, and one rounding.
 std::vector<ir::Value> in_short_sums(const ir::Op& op, ir::Builder& builder) {
   Parts parts{builder};
   std::vector<ir::Value> terms;
   for (ir::Value operand : op.operands()) terms.push_back(parts.widen(operand));
-  return {parts.narrow(sum_terms(parts, terms), op.result().dtype())};
+  return {parts.narrow(sum_terms(parts, terms, ir::kTermsOfSum), op.result().dtype())};
 }
 
 }  // namespace

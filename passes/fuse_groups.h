@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mezzo/ir/kernel_rules.h>
+#include <mezzo/ir/sizes.h>
 
 #include <optional>
 #include <set>
@@ -16,8 +17,9 @@ namespace mezzo::passes {
 /// Most ops of one kernel, optimizer kernels apart: keeps emitted code, register pressure and the
 /// cost of `classify` bounded.
 inline constexpr size_t kMaxKernelOps = 64;
-/// Most values that one kernel reads; only sums and concatenations of many operands read so many.
-inline constexpr size_t kMaxKernelInputs = 128;
+/// Kernels are not merged into one that reads more values than this, which is what the longest sum
+/// reads; a concat of more operands is a kernel as it is.
+inline constexpr size_t kMaxKernelInputs = ir::kTermsOfSum;
 /// Most update segments of an optimizer kernel. Compilers take more than linear time for functions
 /// with more and more loops; and the kernels of a deep network's equal layers are equal.
 inline constexpr size_t kMaxKernelUpdates = 128;

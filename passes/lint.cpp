@@ -60,7 +60,7 @@ void no_path_to_loss(const Function& function, PassContext& context) {
   }
 }
 
-/// Somebody computes with this infinity: it is no limit, no mask, and not compared with.
+/// Somebody computes with this infinity: it is no limit, no mask, neither moved nor compared.
 bool is_computed_with(Value value, double infinity) {
   for (const Use* use = value.def()->uses; use; use = use->next) {
     const Op& user = *use->user;
@@ -70,20 +70,26 @@ bool is_computed_with(Value value, double infinity) {
       case OpKind::Minimum:
       case OpKind::Clamp:
       case OpKind::Pad:
-      case OpKind::Return:
+      case OpKind::Cast:
         continue;
       case OpKind::Add:
         if (infinity < 0) continue;  // a mask of scores
         return true;
+      case OpKind::Sub:
+        if (infinity > 0 && use->index == 1) continue;
+        return true;
       default:
-        if (user.result().dtype() == DType::Bool) continue;
-        if (!is_view(user.kind()) || is_computed_with(user.result(), infinity)) return true;
+        // What only moves or orders elements, and what compares them, makes nothing new.
+        if (is_view(user.kind()) ? is_computed_with(user.result(), infinity)
+                                 : user.info().has(Trait::Flagged))
+          return true;
     }
   }
   return false;
 }
 
-/// A literal that is finite in the program and infinite in its 16-bit type.
+/// A constant of a text that is infinite in its 16-bit type: the language keeps finite literals
+/// wide.
 void literal_leaves_type(const Function& function, PassContext& context) {
   for (const Op& op : function.body()) {
     if (op.kind() != OpKind::Constant || !is_16bit(op.result().dtype())) continue;
@@ -120,7 +126,7 @@ std::vector<double> numbers_of(const Module& module, const Op& constant) {
 }
 
 /// `2 of 4 numbers become 0, 1 becomes infinite`, or "".
-std::string counted(const std::vector<double>& numbers, DType dtype) {
+std::string losses_text(const std::vector<double>& numbers, DType dtype) {
   std::string text;
   for (LiteralLoss loss : {LiteralLoss::Zero, LiteralLoss::Infinite}) {
     const auto count = std::ranges::count_if(
@@ -144,19 +150,22 @@ void constant_leaves_type(const Module& module, const Function& function, PassCo
     if (!constant || !is_float(constant->result().dtype())) continue;
     const std::vector<double> numbers = numbers_of(module, *constant);
     const DType dtype = op.result().dtype();
-    std::string text;
-    if (numbers.size() == 1) {
-      const LiteralLoss loss = loss_of_literal(numbers[0], dtype);
-      if (loss != LiteralLoss::None)
-        text = number_text(numbers[0], constant->result().dtype()) + " " + to_string(loss);
-    } else {
-      text = counted(numbers, dtype);
-    }
+    const bool single = numbers.size() == 1;
+    const LiteralLoss loss = single ? loss_of_literal(numbers[0], dtype) : LiteralLoss::None;
+    const std::string text =
+        !single ? losses_text(numbers, dtype)
+        : loss == LiteralLoss::None
+            ? ""
+            : number_text(numbers[0], constant->result().dtype()) + " " + to_string(loss);
     if (text.empty()) continue;
+    const std::string why =
+        loss == LiteralLoss::One
+            ? fmt::format("whose next number below 1 is {}", 1 - unit_roundoff(dtype))
+            : fmt::format("whose magnitudes lie between {:g} and {:g}",
+                          dtype == DType::F16 ? f16_to_f32(1) : bf16_to_f32(1),
+                          largest_finite(dtype));
     report_literal(context, constant->origin().location,
-                   fmt::format("constant: {} in {}, whose magnitudes lie between {:g} and {:g}",
-                               text, ir::to_string(dtype), dtype == DType::F16 ? 0x1p-24 : 0x1p-133,
-                               largest_finite(dtype)));
+                   fmt::format("constant: {} in {}, {}", text, ir::to_string(dtype), why));
   }
 }
 

@@ -12,9 +12,6 @@ namespace {
 
 /// Terms of one sum over several axes at once; of more, the axes are summed one after another.
 constexpr size_t kMostJointTaps = 16;
-/// Terms of one kernel, each of a few ops.
-constexpr size_t kTermsOfKernel = 12;
-
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0); }
 
 /// Weights along axis `axis` of a tensor of `rank` axes; they broadcast.
@@ -143,14 +140,15 @@ Value sum_taps(Parts& parts, Value x, std::span<const TapAxis> axes, Outside out
   return x;
 }
 
-Value sum_terms(Parts& parts, std::span<const Value> terms) {
-  Value total = terms[0];
-  for (size_t next = 1; next < terms.size();) {
-    std::vector<Value> group{total};
-    while (next < terms.size() && group.size() < kTermsOfKernel) group.push_back(terms[next++]);
-    total = parts.builder.create(OpKind::AddN, group)->result();
+Value sum_terms(Parts& parts, std::span<const Value> terms, size_t most) {
+  if (terms.size() == 1) return terms[0];
+  if (terms.size() <= most) return parts.builder.create(OpKind::AddN, terms)->result();
+  std::vector<Value> sums;
+  for (size_t first = 0; first < terms.size(); first += most) {
+    const size_t count = std::min(most, terms.size() - first);
+    sums.push_back(sum_terms(parts, terms.subspan(first, count), most));
   }
-  return total;
+  return sum_terms(parts, sums, most);
 }
 
 }  // namespace mezzo::passes

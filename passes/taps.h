@@ -49,7 +49,10 @@ std::vector<TapRow> transposed(std::span<const TapRow> rows, int64_t columns);
 /// not widened here.
 ir::Value sum_taps(Parts& parts, ir::Value x, std::span<const TapAxis> axes, Outside outside);
 
-/// The sum of all, in groups that each fit a kernel.
-ir::Value sum_terms(Parts& parts, std::span<const ir::Value> terms);
+/// Terms of one kernel, each of a few ops.
+inline constexpr size_t kTermsOfKernel = 12;
+/// The sum of all: of more than `most`, the sum of the sums of at most as many, and so on, so that
+/// each fits a kernel and the error is that of a tree.
+ir::Value sum_terms(Parts& parts, std::span<const ir::Value> terms, size_t most = kTermsOfKernel);
 
 }  // namespace mezzo::passes

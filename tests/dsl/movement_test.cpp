@@ -121,6 +121,8 @@ TEST_CASE("linspace ends where it was told to") {
   CHECK(made([](Tensor) { return linspace(0.1, 0.7, 8, f64); }, none).back() == 0.7);
   CHECK(made([](Tensor) { return linspace(3, 4, 1); }, none) == Numbers{3});
   CHECK(made([](Tensor) { return linspace(3, 4, 0); }, none).empty());
+  CHECK(made([](Tensor) { return linspace(-1e308, 1e308, 3, f64); }, none) ==
+        Numbers{-1e308, 0, 1e308});
   // Every number is the rounding of what f64 has.
   const Numbers many = made([](Tensor) { return linspace(-1, 2, 1001); }, none);
   for (size_t i = 0; i < many.size(); ++i)

@@ -99,6 +99,14 @@ TEST_CASE("products beyond what a launch or a workspace counts") {
         "m.mz:3: error: matmul: has 4398046511104 blocks on sm_90, a launch has 2^31 - "
         "1 at most (" +
             row + ", " + column + ")" + kParts);
+  // Tensors that a machine could hold, of which a matrix is read again for each of 2^28.
+  const std::string many = "tensor<268435456x1x1x268435456xf32>",
+                    two = "tensor<2x268435456x268435456xf32>",
+                    all = "tensor<268435456x2x1x268435456xf32>";
+  CHECK(told(function("%a: " + many + ", %b: " + two,
+                      "%0 = matmul %a, %b : (" + many + ", " + two + ") -> " + all, all),
+             "x86-64-v3")
+            .starts_with("m.mz:3: error: matmul: needs a workspace of "));
 }
 
 TEST_CASE("slices of slices, whose steps multiply") {

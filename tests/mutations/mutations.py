@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Faults of the product, one in each pass and emitter, that the tests must find. A fault is one
-# replaced piece of text; a test that passes with it is told, and the exit status is 1.
+# Faults of the product, in passes, emitters and the interpreter, that the tests must find. A fault is
+# one replaced piece of text; a test that passes with it is told, and the exit status is 1.
 #
 #   git worktree add /tmp/mutants
 #   python3 tests/mutations/mutations.py --tree=/tmp/mutants [--only=NAME] [--jobs=N]
@@ -64,7 +64,7 @@ MUTATIONS = [
     ("CUDA scatter sorts a digit too few", "codegen/cuda/emit_scatter.cpp",
      "for (int pass = 0; pass < passes(); ++pass)", "for (int pass = 0; pass + 1 < passes(); ++pass)",
      "op_kernels_cuda|cuda_families"),
-    ("interpreter rounds a mean twice", "ir/interpreter_norm.cpp", "using Wide = long double;", "using Wide = float;",
+    ("interpreter takes means in f32", "ir/interpreter_norm.cpp", "using Wide = long double;", "using Wide = float;",
      "op_kernels"),
 ]
 
@@ -75,8 +75,11 @@ def run(*words, tree, quiet=True):
 
 def targets_of(tree, tests):
     """The executables of the CTest names that the expression matches."""
-    listed = run("ctest", "--test-dir", "build/release", "-N", "-v", "-R", f"^({tests})$", tree=tree).stdout
-    return sorted(set(re.findall(r"/tests/bin/(test_\w+)", listed)))
+    listed = run("ctest", "--test-dir", "build/release", "-N", "-V", "-R", f"^({tests})$", tree=tree).stdout
+    found = sorted(set(re.findall(r"/tests/bin/(test_\w+)", listed)))
+    if not found:
+        sys.exit(f"mutations.py: {tree} has no test {tests}")
+    return found
 
 
 def failing_case(output):
@@ -88,8 +91,8 @@ def check(tree, mutation, jobs):
     name, file, old, new, tests = mutation
     path = tree / file
     text = path.read_text()
-    if text.count(old) == 0:
-        return f"{file} has no '{old}'"
+    if text.count(old) != 1:
+        return f"{file} has {text.count(old)} times '{old}'"
     try:
         path.write_text(text.replace(old, new, 1))
         built = run("ninja", "-C", "build/release", f"-j{jobs}", "bin/mezzo", *targets_of(tree, tests), tree=tree)

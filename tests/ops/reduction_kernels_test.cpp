@@ -234,4 +234,15 @@ TEST_CASE("statistics of rows are one kernel") {
 }
 
 }  // namespace
+TEST_CASE("a sum of thousands of operands has the error of a tree of short sums") {
+  // In one chain, 4,000 tenths add up to 400.015.
+  constexpr double kTerms = 4000, kTenth = 0.1f;
+  const Tensors operands(static_cast<size_t>(kTerms), vector_of(DType::F32, {kTenth, -kTenth}));
+  const double wanted = kTerms * kTenth, bound = 0x1p-24 * (256 + std::log2(kTerms)) * wanted;
+  for (const Tensors& results : run_everywhere(OpKind::AddN, operands, {})) {
+    CHECK(std::fabs(results[0].floats[0] - wanted) <= bound);
+    CHECK(results[0].floats[1] == -results[0].floats[0]);
+  }
+}
+
 }  // namespace mezzo::test

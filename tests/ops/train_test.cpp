@@ -104,7 +104,8 @@ TEST_CASE("attributes of the scale rule and of optimizers out of their range are
   refuse_scale("floor", 0x1p25, "floor 33554432 is above the ceiling 16777216");
 
   const std::vector<InterpreterTensor> sgd = {f32(1), f32(1), f32(1)};
-  check_refused(OpKind::Sgd, sgd, {{"nesterov", true}}, "sgd: nesterov needs a momentum above 0, not 0");
+  check_refused(OpKind::Sgd, sgd, {{"nesterov", true}},
+                "sgd: nesterov needs a momentum above 0, not 0");
   check_refused(OpKind::Sgd, sgd, {{"momentum", -0.5}},
                 "sgd: momentum must not be negative and be finite, not -0.5");
   check_refused(OpKind::Sgd, sgd, {{"weight_decay", nan}},
