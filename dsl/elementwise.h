@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Usual parameters of elementwise operations, and the operators whose operation depends on the
-// types. The parameters are operands: a number broadcasts, and a trained slope is a `PReLU`.
+// types. The parameters are operands: a number broadcasts, and a slope may be trained.
 #pragma once
 
 #include <mezzo/dsl/ops.h>

@@ -77,7 +77,8 @@ auto value_and_grad(F f, std::vector<int64_t> wrt = {},
   };
 }
 
-/// A function that gives the gradient of the scalar function `f` by its argument `wrt`.
+/// A function that gives the gradient of the scalar function `f` by its argument `wrt`. Calling it
+/// throws UserError where `f` gives no scalar float, or there is no float argument of that number.
 template <typename F>
 auto grad(F f, int64_t wrt = 0, ir::Location location = ir::Location::here()) {
   return [both = value_and_grad(f, {wrt}, location)](const auto&... arguments)

@@ -24,7 +24,7 @@ decltype(auto) located(ir::Location location, std::string_view what, F&& f) {
   }
 }
 
-/// The shape that `what` was asked for.
+/// The shape that `what` was asked for. Throws UserError at `location` for one that cannot be.
 inline ir::Shape located_shape(ir::Location location, std::string_view what,
                                std::span<const int64_t> dims) {
   return located(location, what, [&] { return ir::Shape(dims); });

@@ -11,7 +11,7 @@ namespace mezzo::nn {
 
 struct RecurrentLayerOptions {
   std::string name = "";
-  int64_t layers = 1;
+  int64_t layers = 1;  // or more
   /// A second network reads each layer's sequence from its end; outputs stand side by side.
   bool bidirectional = false;
   /// Sequences are [batch, steps, features], else [steps, batch, features].

@@ -70,15 +70,20 @@ Tensor cast(Operand x, DType dtype);
 
 /// Σ over `axes` (all when left out), accumulated in f32; bools are counted in i64.
 Tensor sum(Operand x, Axes axes = {}, bool keepdims = false);
+/// Σ x / n, divided in f32 before it is rounded; NaN of nothing.
 Tensor mean(Operand x, Axes axes = {}, bool keepdims = false);
+/// NaN where one element is NaN; of no elements a UserError.
 Tensor max(Operand x, Axes axes = {}, bool keepdims = false);
 Tensor min(Operand x, Axes axes = {}, bool keepdims = false);
-/// Index (i32) of the first maximum along `axis`.
+/// Index (i32) of the first maximum along `axis`, of the first NaN if there is one; an axis of no
+/// elements is a UserError.
 Tensor argmax(Operand x, int64_t axis = -1, bool keepdims = false);
+/// e^x / Σ e^x along `axis`, and its logarithm; of nothing but -inf 0 and -inf, beside +inf NaN.
 Tensor softmax(Operand x, int64_t axis = -1);
 Tensor log_softmax(Operand x, int64_t axis = -1);
 
 struct MatmulOptions {
+  /// The last two axes change places first.
   bool transpose_a = false, transpose_b = false;
 };
 /// Product of the last two axes; the axes before them broadcast. A vector on the left is a row, one
@@ -91,16 +96,18 @@ Tensor reshape(Operand x, Dims shape);
 Tensor transpose(Operand x, Axes perm = {});
 /// One start and one end for each axis, negative ones counted from the end; steps are 1 when left
 /// out. A negative step goes backwards from the start to what stands behind the end; an end below
-/// -length lies before the first element.
+/// -length lies before the first element. Throws UserError where either lies outside of the axis.
 Tensor slice(Operand x, Dims starts, Dims ends, Dims steps = {});
 /// Zeros around the tensor and, with `interior`, between its elements.
 Tensor pad(Operand x, Dims low, Dims high, Dims interior = {});
+/// Axes of length 1, and those that are missing in front, repeat; throws UserError for others.
 Tensor broadcast_to(Operand x, Dims shape);
 
 using ir::Location;
 /// A constant whose elements are all `value`; throws UserError when an integer type cannot hold it.
+/// What 16 bits make 0, infinite or 1 is kept wide and cast, with a finding.
 Tensor full(Dims shape, Literal value, DType dtype = f32, Location location = Location::here());
-/// A constant with these elements in row-major order; throws UserError as `full` does.
+/// A constant with these elements in row-major order; throws and finds as `full` does.
 Tensor constant(std::vector<double> values, Dims shape, DType dtype = f32,
                 Location location = Location::here());
 /// 0, 1, 2 ... along `axis`.

@@ -19,7 +19,8 @@ Tensor argmin(Operand x, int64_t axis = -1, bool keepdims = false);
 /// Some element, every element is not 0 (bool); NaN is not 0. Of nothing false and true.
 Tensor any(Operand x, Axes axes = {}, bool keepdims = false);
 Tensor all(Operand x, Axes axes = {}, bool keepdims = false);
-/// Number (i32) of elements that are not 0.
+/// Number (i32) of elements that are not 0, NaN among them; more than 2^31 - 1 elements are a
+/// UserError.
 Tensor count_nonzero(Operand x, Axes axes = {}, bool keepdims = false);
 
 struct VarOptions {
@@ -27,7 +28,8 @@ struct VarOptions {
   /// from a sample, 0 for the variance of the elements themselves.
   int64_t correction = 1;
 };
-/// Variance, and its root; NaN of nothing, and of one element unless the correction is 0. The
+/// Variance, and its root; NaN of nothing. Where the divisor is 0, NaN of equal elements, else
+/// infinity. The
 /// gradient of `stddev` is 0 where it is 0. (`std` is a namespace in C++.)
 Tensor var(Operand x, Axes axes = {}, bool keepdims = false, VarOptions options = {});
 Tensor stddev(Operand x, Axes axes = {}, bool keepdims = false, VarOptions options = {});

@@ -83,10 +83,10 @@ Attrs window_attrs(const Call& call, const Dims& window, const Dims& strides, co
       call.fail(fmt::format("stride {} of axis {}", strides[axis], i + 1),
                 "strides are 1 or more, 2^30 at most");
     const int64_t length = call.x.shape()[i + 1], places = ir::ceil_div(length, strides[axis]);
-    const int64_t reach = ir::saturated_product(
-        dilations[axis], ir::saturated_difference(window[axis], 1));  // less 1
-    const int64_t missing =
-        std::max<int64_t>(0, ir::saturated_sum((places - 1) * strides[axis] + 1 - length, reach));
+    const int64_t reach_less_one =
+        ir::saturated_product(dilations[axis], ir::saturated_difference(window[axis], 1));
+    const int64_t missing = std::max<int64_t>(
+        0, ir::saturated_sum((places - 1) * strides[axis] + 1 - length, reach_less_one));
     low[axis] = missing / 2;
     high[axis] = missing - missing / 2;
   }

@@ -28,9 +28,8 @@
 //
 // Ops that touch f64 stay as they are. Function results keep their types as traced. Each value is
 // cast once per type; a constant is made anew instead, unless it leaves the type. Where an op has a
-// policy of its own
-// (`policy`), that one decides. Without a policy types stay as written. Words are numbered from 1
-// in program order, with or without a policy. Afterwards there is no `grad_of`.
+// policy of its own (`policy`), that one decides. Without a policy types stay as written. Words are
+// numbered from 1 in program order, with or without a policy. Afterwards there is no `grad_of`.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/pass.h>

@@ -27,7 +27,9 @@ std::optional<bool> FuseGraph::path_behind(int from, int to) const {
   int budget = kReaderBudget;
   std::set<int> seen{from, to};  // groups, and nodes outside of them as -1 - node
   std::vector<int> work = groups_[static_cast<size_t>(from)].nodes, readers;
-  bool direct = true;  // what reads `from` itself
+  // What reads `from` itself, also through inlined ops: these have one operand, so that none is
+  // reached a second way.
+  bool direct = true;
   auto visit = [&](const Op& user) {
     const int place = node_of(&user);
     const Node& reader = nodes_[static_cast<size_t>(place)];

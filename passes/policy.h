@@ -37,7 +37,7 @@ bool can_overflow(ir::DType from, ir::DType to);
 /// What rounding to a 16-bit type makes of a finite number of a program that it was not.
 enum class LiteralLoss : uint8_t { None, Zero, Infinite, One };
 LiteralLoss loss_of_literal(double value, ir::DType dtype);
-/// `becomes 0`, `becomes infinite`, `becomes 1`.
+/// `stays`, `becomes 0`, `becomes infinite`, `becomes 1`.
 const char* to_string(LiteralLoss loss);
 inline bool leaves_range(LiteralLoss loss) {
   return loss == LiteralLoss::Zero || loss == LiteralLoss::Infinite;

@@ -3,8 +3,7 @@
 // key, which orders as the elements do, above its index, which makes equal keys differ and the
 // order stable. Items are sorted by merging runs of 1, 2, 4 ... in the thread's scratch; where only
 // the first k are wanted a run keeps k, and a few are kept in order while the line is read. Results
-// are read at the indices, so that they are the
-// elements themselves, NaN and -0 among them.
+// are read at the indices, so that they are the elements themselves, NaN and -0 among them.
 #include <mezzo/codegen/llvm/emit_families.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>

@@ -48,7 +48,7 @@ void check_traced(F function, const std::vector<Array>& inputs, const std::vecto
 
 /// An array of one axis.
 Array row(const Numbers& numbers, DType dtype);
-/// `count` times that number.
+/// A tensor of that number.
 Array filled(Shape shape, double number, DType dtype);
 
 /// A relative tolerance of a rounding or two in that type, and of numbers that are given with nine
