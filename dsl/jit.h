@@ -102,11 +102,15 @@ namespace detail {
 /// The number of tensors that `F` takes, at most 8.
 template <typename F, typename... Tensors>
 constexpr size_t arity_of() {
-  static_assert(sizeof...(Tensors) <= 8, "jit takes a function of at most 8 tensors");
-  if constexpr (std::is_invocable_v<F&, Tensors...>)
+  if constexpr (std::is_invocable_v<F&, Tensors...>) {
     return sizeof...(Tensors);
-  else
+  } else if constexpr (sizeof...(Tensors) < 8) {
     return arity_of<F, Tensors..., Tensor>();
+  } else {
+    static_assert(sizeof...(Tensors) > 8,
+                  "the function must take Tensors alone, 8 at most, and its body must compile");
+    return 0;
+  }
 }
 
 template <typename F, size_t... I>

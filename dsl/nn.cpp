@@ -131,7 +131,7 @@ const Array& Parameter::value(ir::Location location) const {
   return *state.value;
 }
 
-void Parameter::set_value(const Array& value, ir::Location location) {
+void Parameter::set_value(const Array& value, ir::Location location) const {
   detail_state(*this, location);
   detail::located(location, "parameter '" + state_->local_name + "'", [&] { value.check_size(); });
   if (!(value.shape() == state_->shape))

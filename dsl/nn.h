@@ -44,10 +44,11 @@ class Parameter {
   /// a layer sets in a training step is kept when that step is taken.
   static Parameter state(Dims shape, Initializer initializer, std::string name,
                          ir::Location location = ir::Location::here());
-  /// Replaces the numbers, rounded to the parameter's element type once it has one. A Trainer's
-  /// policy fixes that type: a later one may widen it, never narrow it; a program that only reads
-  /// parameters gets a rounded copy.
-  void set_value(const Array& value, ir::Location location = ir::Location::here());
+  /// Replaces the numbers for all handles of the parameter, that of a layer among them:
+  /// `dense.weight().set_value(w)`. They are rounded to its element type once it has one. A
+  /// Trainer's policy fixes that type: a later one may widen it, never narrow it; a program that
+  /// only reads parameters gets a rounded copy.
+  void set_value(const Array& value, ir::Location location = ir::Location::here()) const;
 
  private:
   friend const std::shared_ptr<detail::ParameterState>& detail_state(const Parameter& parameter,

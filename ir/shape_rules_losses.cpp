@@ -46,8 +46,10 @@ void check_labels(const InferContext& context) {
   if (!(labels == wanted))
     context.fail("labels must be " + to_string(wanted) + ", " + name +
                      " without the class axis, not " + to_string(labels),
-                 "for one-hot targets take argmax over the class axis first, for probabilities "
-                 "use soft_cross_entropy");
+                 std::string("for one-hot targets take argmax over the class axis first") +
+                     (context.kind == OpKind::Nll
+                          ? ""
+                          : "; probabilities are floats of the shape of the logits"));
 }
 
 /// One weight for each class, where the operand of that number is there.
@@ -72,8 +74,7 @@ void check_target(const InferContext& context) {
   const Type &logits = context.operands[0], &target = context.operands[1];
   if (!(target == logits))
     context.fail("target must be " + to_string(logits) + " as the logits, not " + to_string(target),
-                 "targets are probabilities, one for each class; class indices are for "
-                 "cross_entropy");
+                 "targets are probabilities, one for each class; class indices are cast to i32");
 }
 
 /// Operands 0 and 1 are of one float type.

@@ -20,7 +20,7 @@ const std::vector<Row>& sequences_and_losses() {
       {OpKind::SoftCrossEntropy, "4x3xf32, 4xf32", "{}",
        "soft_cross_entropy: target must be tensor<4x3xf32> as the logits, not tensor<4xf32> "
        "(logits tensor<4x3xf32>, target tensor<4xf32>)\nnote: targets are probabilities, one for "
-       "each class; class indices are for cross_entropy"},
+       "each class; class indices are cast to i32"},
       {OpKind::SoftCrossEntropyGrad, "4x3xf32, 4x3xf32, f32", "{label_smoothing = 2.0}",
        "soft_cross_entropy_grad: label_smoothing must lie in [0, 1], not 2 (logits "
        "tensor<4x3xf32>, target tensor<4x3xf32>, dloss tensor<f32>)"},

@@ -32,8 +32,9 @@ const Type kState(DType::I64, {2}), kOffset(DType::I64, {});
 
 TEST_CASE("losses over classes refuse operands that do not fit each other") {
   const std::string hint =
-      " | for one-hot targets take argmax over the class axis first, for probabilities use "
-      "soft_cross_entropy";
+      " | for one-hot targets take argmax over the class axis first; probabilities are floats of "
+      "the "
+      "shape of logits";
   CHECK(error(OpKind::CrossEntropy, {kLogits, Type(DType::I32, {3})}) ==
         "cross_entropy: labels must be tensor<4xi32>, logits without the class axis, not "
         "tensor<3xi32>" +
@@ -64,7 +65,7 @@ TEST_CASE("losses over classes refuse operands that do not fit each other") {
         "soft_cross_entropy_grad: dloss must be tensor<f32>, not tensor<4xf32>");
   CHECK(error(OpKind::SoftCrossEntropy, {kLogits, Type(DType::F16, {4, 3})}) ==
         "soft_cross_entropy: target must be tensor<4x3xf32> as the logits, not tensor<4x3xf16> | "
-        "targets are probabilities, one for each class; class indices are for cross_entropy");
+        "targets are probabilities, one for each class; class indices are cast to i32");
   for (OpKind kind : {OpKind::CrossEntropy, OpKind::Nll}) {
     CHECK(error(kind, {kLogits, kLabels}, {{"reduce", "max"}}) ==
           std::string(op_info(kind).name) +
