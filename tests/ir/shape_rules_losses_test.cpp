@@ -31,14 +31,12 @@ const Type kState(DType::I64, {2}), kOffset(DType::I64, {});
 }  // namespace
 
 TEST_CASE("losses over classes refuse operands that do not fit each other") {
-  const std::string hint =
-      " | for one-hot targets take argmax over the class axis first; probabilities are floats of "
-      "the "
-      "shape of logits";
+  const std::string hint = " | for one-hot targets take argmax over the class axis first",
+                    both = hint + "; probabilities are floats of the shape of the logits";
   CHECK(error(OpKind::CrossEntropy, {kLogits, Type(DType::I32, {3})}) ==
         "cross_entropy: labels must be tensor<4xi32>, logits without the class axis, not "
         "tensor<3xi32>" +
-            hint);
+            both);
   CHECK(error(OpKind::Nll, {kLogits, Type(DType::I32, {4, 1})}) ==
         "nll: labels must be tensor<4xi32>, x without the class axis, not tensor<4x1xi32>" + hint);
   CHECK(error(OpKind::Nll, {kLogits, Type(DType::I64, {4})}) ==
