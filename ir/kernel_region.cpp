@@ -83,6 +83,23 @@ KernelSpace kernel_space(const Op& kernel) {
   return {reduction->operand(0).shape(), static_cast<int>(reduced_axes(*reduction).size())};
 }
 
+std::vector<Value> scalar_values(const Op& kernel) {
+  std::vector<Value> values;
+  std::unordered_set<const Op*> ready;
+  for (Op& op : *kernel.body()) {
+    if (op.num_results() != 1 || op.result().type().elements() != 1 || is_anchor(op.kind()))
+      continue;
+    bool independent = true;
+    for (Value operand : op.operands())
+      independent &= operand.type().elements() == 1 &&
+                     (operand.is_parameter() || ready.contains(operand.op()));
+    if (!independent) continue;
+    ready.insert(&op);
+    values.push_back(op.result());
+  }
+  return values;
+}
+
 std::vector<Op*> kernel_ops(const Op& kernel) {
   std::vector<Op*> ops;
   for (Op& op : *kernel.body())

@@ -50,6 +50,10 @@ struct KernelSpace {
 /// runs along the axis. An optimizer kernel has no single space.
 KernelSpace kernel_space(const Op& kernel);
 
+/// One-element results that do not depend on what the kernel's family is made for, in program
+/// order: their operands are such results or one-element parameters.
+std::vector<Value> scalar_values(const Op& kernel);
+
 /// All ops of a kernel but its yield.
 std::vector<Op*> kernel_ops(const Op& kernel);
 

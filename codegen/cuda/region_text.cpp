@@ -14,7 +14,6 @@
 #include <cctype>
 #include <limits>
 #include <numeric>
-#include <unordered_set>
 #include <utility>
 
 namespace mezzo::codegen {
@@ -343,20 +342,7 @@ void RegionText::preset(ir::Value value, const Text& computed) {
 }
 
 void RegionText::eval_scalars() {
-  // One-element results of anything but what a family is made for, whose operands are such values
-  // too.
-  std::unordered_set<const ir::Op*> ready;
-  for (ir::Op& op : *kernel_.body()) {
-    if (op.num_results() != 1 || op.result().type().elements() != 1 || ir::is_anchor(op.kind()))
-      continue;
-    bool independent = true;
-    for (ir::Value operand : op.operands())
-      independent &= operand.type().elements() == 1 &&
-                     (operand.is_parameter() || ready.contains(operand.op()));
-    if (!independent) continue;
-    ready.insert(&op);
-    eval(op.result(), origin(op.result().shape()));
-  }
+  for (ir::Value value : ir::scalar_values(kernel_)) eval(value, origin(value.shape()));
 }
 
 RegionText::Text RegionText::eval_op(const ir::Op& op, const TextCoordinates& at) {

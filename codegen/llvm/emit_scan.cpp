@@ -139,11 +139,6 @@ class ScanEmitter {
     emitter_.forget(op_.result());
   }
 
-  Value* alloca_of(llvm::Type* type) {
-    llvm::BasicBlock& entry = frame_.function()->getEntryBlock();
-    return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type);
-  }
-
   /// Coordinates of line `line`, where `skipped` axes are left at 0.
   Coordinates line_coordinates(Value* line, std::initializer_list<int> skipped) {
     std::vector<int64_t> dims;
@@ -163,7 +158,7 @@ class ScanEmitter {
 
   void emit_across() {
     const int64_t run = ir::ceil_div(shape_[last_], grain_);
-    Value* state = alloca_of(state_type(lanes_));
+    Value* state = frame_.slot(state_type(lanes_));
     frame_.loop(frame_.first_task(), frame_.last_task(), 1, [&](Value* task) {
       RegionEmitter::Scope scope(emitter_);
       Coordinates at = line_coordinates(b_.CreateUDiv(task, emitter_.index(run)), {axis_, last_});
@@ -187,7 +182,7 @@ class ScanEmitter {
   }
 
   void emit_along() {
-    carry_ = alloca_of(state_type(1));
+    carry_ = frame_.slot(state_type(1));
     Value* limit = emitter_.index(lines());
     auto line_of = [&](Value* task) {
       return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin,

@@ -134,7 +134,7 @@ class SortEmitter {
   /// The first `taken_` items of the line, in order, in the first buffer. An item that comes before
   /// the last of them takes its place; each that it passes moves up by one.
   void keep_first(const Coordinates& at) {
-    Value *kept = buffer(0), *moved = alloca_of(item_);
+    Value *kept = buffer(0), *moved = frame_.slot(item_);
     const auto for_kept = [&](const std::function<void(Value*)>& body) {
       frame_.loop(emitter_.index(0), emitter_.index(taken_), 1, body);
     };
@@ -182,7 +182,7 @@ class SortEmitter {
     Value* right = smaller(b_.CreateSub(emitter_.index(length()), middle), most);
     Value* count = smaller(b_.CreateAdd(left, right), emitter_.index(taken_));
     Value *left_end = b_.CreateAdd(begin, left), *right_end = b_.CreateAdd(middle, right);
-    Value *i = alloca_of(b_.getInt64Ty()), *j = alloca_of(b_.getInt64Ty());
+    Value *i = frame_.slot(b_.getInt64Ty()), *j = frame_.slot(b_.getInt64Ty());
     b_.CreateStore(begin, i);
     b_.CreateStore(middle, j);
     frame_.loop(emitter_.index(0), count, 1, [&](Value* place) {
@@ -199,11 +199,6 @@ class SortEmitter {
       b_.CreateStore(b_.CreateAdd(at_left, one), i);
       b_.CreateStore(b_.CreateAdd(at_right, b_.CreateXor(one, emitter_.index(1))), j);
     });
-  }
-
-  Value* alloca_of(llvm::Type* type) {
-    llvm::BasicBlock& entry = frame_.function()->getEntryBlock();
-    return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type);
   }
 
   void write(const Coordinates& line, Value* items) {

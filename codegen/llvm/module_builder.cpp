@@ -132,6 +132,11 @@ void KernelFrame::loop(llvm::Value* begin, llvm::Value* end, int64_t step,
   b.SetInsertPoint(after);
 }
 
+llvm::Value* KernelFrame::slot(llvm::Type* type) {
+  llvm::BasicBlock& entry = state_->function->getEntryBlock();
+  return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type);
+}
+
 void KernelFrame::branch(llvm::Value* condition, const std::function<void()>& then,
                          const std::function<void()>& otherwise) {
   auto& b = state_->builder;

@@ -80,6 +80,9 @@ class KernelFrame {
   /// Mask of `lanes` lanes of which the first `count` (i64, any value) are on.
   llvm::Value* lane_mask(llvm::Value* count, int lanes);
 
+  /// A place on the stack, made where the function begins, so that mem2reg finds it.
+  llvm::Value* slot(llvm::Type* type);
+
   /// Ends the function with a return; further emission is an error.
   void close();
 

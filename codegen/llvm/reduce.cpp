@@ -158,25 +158,24 @@ Value* Reducer::empty() {
 
 void Reducer::begin() {
   llvm::IRBuilderBase& b = emitter_.builder();
-  llvm::BasicBlock& entry = emitter_.frame().function()->getEntryBlock();
-  llvm::IRBuilder<> at_entry(&entry, entry.begin());
-  accumulator_ = at_entry.CreateAlloca(accumulator_type(lanes_));
+  KernelFrame& frame = emitter_.frame();
+  accumulator_ = frame.slot(accumulator_type(lanes_));
   b.CreateStore(empty(), accumulator_);
   if (adds(op_) && accumulated_ == DType::F32) {
     llvm::Type* wide = emitter_.compute_type_of(DType::F64, lanes_);
-    total_ = at_entry.CreateAlloca(wide);
-    counter_ = at_entry.CreateAlloca(b.getInt64Ty());
+    total_ = frame.slot(wide);
+    counter_ = frame.slot(b.getInt64Ty());
     b.CreateStore(llvm::ConstantFP::get(wide, -0.0), total_);
     b.CreateStore(b.getInt64(0), counter_);
   }
   if (op_.kind() == OpKind::Prod && ir::is_float(dtype_) && dtype_ != DType::F64) {
-    group_ = at_entry.CreateAlloca(accumulator_type(lanes_));
-    counter_ = at_entry.CreateAlloca(b.getInt64Ty());
+    group_ = frame.slot(accumulator_type(lanes_));
+    counter_ = frame.slot(b.getInt64Ty());
     start_group();
   }
   if (op_.kind() == OpKind::Argmax) {
     llvm::Type* indices = emitter_.compute_type_of(DType::I64, lanes_);
-    index_ = at_entry.CreateAlloca(indices);
+    index_ = frame.slot(indices);
     b.CreateStore(llvm::Constant::getAllOnesValue(indices), index_);
   }
 }

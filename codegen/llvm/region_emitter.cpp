@@ -78,20 +78,7 @@ void RegionEmitter::preset(ir::Value value, Value* computed, bool rounded) {
 }
 
 void RegionEmitter::eval_scalars() {
-  // One-element results of anything but what a family is made for, whose operands are such values
-  // too.
-  std::unordered_set<const ir::Op*> ready;
-  for (ir::Op& op : *kernel_.body()) {
-    if (op.num_results() != 1 || op.result().type().elements() != 1 || ir::is_anchor(op.kind()))
-      continue;
-    bool independent = true;
-    for (ir::Value operand : op.operands())
-      independent &= operand.type().elements() == 1 &&
-                     (operand.is_parameter() || ready.contains(operand.op()));
-    if (!independent) continue;
-    ready.insert(&op);
-    eval(op.result(), origin(op.result().shape()));
-  }
+  for (ir::Value value : ir::scalar_values(kernel_)) eval(value, origin(value.shape()));
   for (ir::Value parameter : kernel_.body()->parameters())
     if (parameter.type().elements() == 1 && !parameter.unused())
       eval(parameter, origin(parameter.shape()));
