@@ -182,8 +182,8 @@ TEST_CASE("rnn, lstm and gru are their cells written out, values and gradients")
       for (bool reverse : {false, true})
         for (bool rectified : {false, true}) {
           if (rectified && cell != Cell::Rnn) continue;
-          CAPTURE(kNames[static_cast<size_t>(cell)]);
-          CAPTURE(ir::to_string(dtype));
+          CAPTURE(std::string(kNames[static_cast<size_t>(cell)]));
+          CAPTURE(std::string(ir::to_string(dtype)));
           CAPTURE(reverse);
           CAPTURE(rectified);
           for (int64_t steps : {1, 5})
@@ -225,7 +225,7 @@ TEST_CASE("a cell by hand: gates i, f, g, o and r, z, n, the second bias inside 
 
 TEST_CASE("states of 16-bit operands are f32, outputs 16-bit") {
   for (DType dtype : {f16, bf16}) {
-    CAPTURE(ir::to_string(dtype));
+    CAPTURE(std::string(ir::to_string(dtype)));
     const std::vector<Array> inputs = arguments_of(Cell::Lstm, dtype, 5);
     const std::vector<Array> got =
         run([](Inputs in) { return called(Cell::Lstm, in, false, "tanh"); }, inputs, Device::cpu());
@@ -329,8 +329,8 @@ Tensors written(const Layer& layer, Inputs in) {
 
 /// Both in one program of the interpreter, which shares the parameters, and the layer by kernels.
 void check_layer(const Layer& layer, DType dtype, bool by_kernels) {
-  CAPTURE(kNames[static_cast<size_t>(layer.cell)]);
-  CAPTURE(ir::to_string(dtype));
+  CAPTURE(std::string(kNames[static_cast<size_t>(layer.cell)]));
+  CAPTURE(std::string(ir::to_string(dtype)));
   CAPTURE(layer.options.layers);
   CAPTURE(layer.options.bidirectional);
   CAPTURE(layer.options.batch_first);
