@@ -144,7 +144,7 @@ TEST_CASE("a gradient of a thousand terms is their sum") {
   // Each use of x is a term that no pass knows, more than one kernel reads: a[i] times the
   // cotangent of the sum, whose elements differ by b.
   const int uses = 1'000;
-  auto f = [uses](Tensor x, Tensor a, Tensor b) {
+  auto f = [](Tensor x, Tensor a, Tensor b) {
     Tensor y = slice(a, {0}, {1}) * x;
     for (int i = 1; i < uses; ++i) y = y + slice(a, {i}, {i + 1}) * x;
     return sum(b * y);
