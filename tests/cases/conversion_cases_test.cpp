@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reported faults of conversions between element types, with the numbers of the reports: the ends
 // of a range, ties, subnormals, NaN, and literals.
-#include <mezzo/runtime/log.h>
+#include <support/log_lines.h>
 
 #include <doctest/doctest.h>
 
@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mezzo::test {
@@ -162,12 +163,9 @@ TEST_CASE("CV-11: NaN stays NaN, whatever its bits") {
 /// What is reported while `f` is compiled for one array, line by line.
 template <typename F>
 std::vector<std::string> reports(F f, const Array& x, const JitOptions& options = {}) {
-  std::vector<std::string> lines;
-  const runtime::LogSink before = runtime::set_log_sink(
-      [&](runtime::Level, std::string_view text) { lines.emplace_back(text); });
+  LogLines log;
   jit(f, options)(x);
-  runtime::set_log_sink(before);
-  return lines;
+  return std::move(log.lines);
 }
 
 /// One report, which is at that line and says so.

@@ -3,6 +3,7 @@
 // (ids.txt).
 #include <mezzo/mezzo.h>
 #include <support/error_of.h>
+#include <support/random_array.h>
 
 #include <fmt/format.h>
 
@@ -250,6 +251,47 @@ TEST_CASE("CF-12: sums repeat to the bit") {
         wrong += run_compiled(*executable, {x}).results[0].number(0) != total;
       CHECK(wrong == 0);
     }
+}
+
+TEST_CASE("CF-12: sums of fractions, in which every order tells, repeat to the bit") {
+  // Enough bytes for a second thread on a processor.
+  const Shape shape = on_cpu() ? Shape{700, 771} : Shape{65, 33};
+  const int repeats = on_cpu() ? 20 : 2;
+  for (DType dtype : {DType::F64, DType::F32, DType::F16, DType::BF16}) {
+    const InterpreterTensor x = random_array('a', Type(dtype, shape), 12);
+    if (dtype == DType::F32) {
+      float forwards = 0, backwards = 0;
+      for (double number : x.floats) forwards += static_cast<float>(number);
+      for (size_t i = x.floats.size(); i-- > 0;) backwards += static_cast<float>(x.floats[i]);
+      CHECK(forwards != backwards);
+    }
+    for (const std::vector<int64_t>& axes :
+         {std::vector<int64_t>{1}, std::vector<int64_t>{0}, std::vector<int64_t>{0, 1}}) {
+      CAPTURE(std::string(to_string(dtype)));
+      CAPTURE(axes.size());
+      CAPTURE(axes[0]);
+      InterpreterTensor first;
+      for (int threads : {1, 2}) {
+        const std::unique_ptr<Module> module =
+            one_op_module(OpKind::Sum, std::vector{x.type}, over(axes));
+        const auto executable = runtime::compile(module->clone(), module->functions()[0]->name(),
+                                                 in_memory({.threads = threads}));
+        // A sum of everything is one task.
+        if (on_cpu() && threads == 2)
+          CHECK((kernels_for_two_threads(*executable) > 0) == (axes.size() == 1));
+        int wrong = 0;
+        for (int repeat = 0; repeat < repeats; ++repeat) {
+          InterpreterTensor sums = run_compiled(*executable, {x}).results[0];
+          if (threads == 1 && repeat == 0)
+            first = std::move(sums);
+          else
+            wrong += !describe_difference(sums, first).empty();
+        }
+        CAPTURE(threads);
+        CHECK(wrong == 0);
+      }
+    }
+  }
 }
 
 TEST_CASE("CF-14: integer division floors, and the rest has the sign of the divisor") {

@@ -2,7 +2,7 @@
 // Differentiation from the program: custom gradients, checkpoint regions, gradients by some inputs,
 // and gradients of gradients.
 #include <mezzo/mezzo.h>
-#include <mezzo/runtime/log.h>
+#include <support/log_lines.h>
 
 #include <doctest/doctest.h>
 
@@ -210,9 +210,8 @@ TEST_CASE("a checkpoint region changes no bit of value and gradients, on any dev
 TEST_CASE(
     "unused inputs have zeros for gradients, which a finding says, and any subset may be asked "
     "for") {
-  std::vector<std::string> lines;
-  const runtime::LogSink before = runtime::set_log_sink(
-      [&](runtime::Level, std::string_view text) { lines.emplace_back(text); });
+  test::LogLines log;
+  const std::vector<std::string>& lines = log.lines;
   auto f = jit(
       [](Tensor x, Tensor y, Tensor z) {
         auto both = value_and_grad([](Tensor a, Tensor, Tensor c) { return sum(a * a * c); },
@@ -221,7 +220,6 @@ TEST_CASE(
       },
       kInterpreter);
   std::vector<Array> out = f(Array({2}, {1, 2}), Array({3}, {1, 1, 1}), Array({2}, {3, 4}));
-  runtime::set_log_sink(before);
   CHECK(out[0].to_doubles() == Numbers{1, 4});
   CHECK(out[1].to_doubles() == Numbers{0, 0, 0});
   REQUIRE(lines.size() == 1);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of tensors traced, differentiated and run on arrays, by the interpreter.
 #include <mezzo/mezzo.h>
-#include <mezzo/runtime/log.h>
+#include <support/log_lines.h>
 
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <cmath>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -36,16 +35,14 @@ TEST_CASE("operators and functions compute what they say") {
 }
 
 TEST_CASE("a finding is logged once, with one word for what it is") {
-  std::vector<std::string> lines;
-  const runtime::LogSink before = runtime::set_log_sink(
-      [&](runtime::Level, std::string_view text) { lines.emplace_back(text); });
+  test::LogLines log;
+  const std::vector<std::string>& lines = log.lines;
   auto f = jit(
       [](Tensor x, Tensor y) {
         return grad([&](Tensor a) { return sum(x) + 0.0f * sum(stop_gradient(a)); })(y);
       },
       kInterpreter);
   const Array slope = f(Array({2}, {1, 2}), Array({2}, {3, 4}));
-  runtime::set_log_sink(before);
   CHECK(slope.to_doubles() == Numbers{0, 0});
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].find("has no path to the loss") != std::string::npos);

@@ -78,6 +78,14 @@ TEST_CASE("mse, l1, huber and smooth_l1 with their gradients at edge points") {
   got = run(losses::SmoothL1{.beta = 0.5, .reduce = "none"}, y, t);
   check(got.value, {0, 0.25, 2.75, 0.75});
   check(got.slope, {0, 1, -1, 1});
+  got = run(losses::Huber{.delta = 0.5, .reduce = "none"}, y, t);
+  check(got.value, {0, 0.125, 1.375, 0.375});
+  check(got.slope, {0, 0.5, -0.5, 0.5});
+  // The functions take both numbers, too.
+  got = run([](Tensor a, Tensor b) { return huber_loss(a, b, 0.5, {.reduce = "none"}); }, y, t);
+  check(got.value, {0, 0.125, 1.375, 0.375});
+  got = run([](Tensor a, Tensor b) { return smooth_l1_loss(a, b, 0.5, {.reduce = "none"}); }, y, t);
+  check(got.value, {0, 0.25, 2.75, 0.75});
   got = run(losses::SmoothL1{.beta = 0, .reduce = "none"}, y, t);
   check(got.value, {0, 0.5, 3, 1});
   check(run(losses::mse, y, t).value, {10.25 / 4});

@@ -70,3 +70,33 @@ TEST_CASE("gradients of reductions, scans and orders compile") {
   const Numbers shares = slope([](Tensor x) { return logsumexp(x); }, Array({2}, {-kInf, 5}));
   CHECK(shares == Numbers{0, 1});
 }
+
+TEST_CASE("a sum whose parts leave f32 and come back is finite in the interpreter, inf on a CPU") {
+  // The interpreter adds in f64, kernels in f32.
+  Numbers line(2048, 3e38);
+  line.insert(line.end(), 2048, -3e38);
+  Numbers twice, columns;
+  for (int i = 0; i < 2; ++i) twice.insert(twice.end(), line.begin(), line.end());
+  for (double number : line) columns.insert(columns.end(), {number, 1, number});
+  const Array x({4096}, line), rows({2, 4096}, twice), tall({4096, 3}, columns);
+  auto total = [](Tensor a) { return sum(a); };
+  auto by_row = [](Tensor a) { return sum(a, 1); };
+  auto by_column = [](Tensor a) { return sum(a, 0); };
+  const JitOptions interpreter{.device = Device::interpreter()};
+  CHECK(jit(total, interpreter)(x).to_doubles() == Numbers{0});
+  CHECK(jit(by_row, interpreter)(rows).to_doubles() == Numbers{0, 0});
+  CHECK(jit(by_column, interpreter)(tall).to_doubles() == Numbers{0, 4096, 0});
+  for (int threads : {1, 2}) {
+    const JitOptions cpu{.device = Device::cpu(), .threads = threads};
+    CHECK(jit(total, cpu)(x).to_doubles() == Numbers{kInf});
+    CHECK(jit(by_row, cpu)(rows).to_doubles() == Numbers{kInf, kInf});
+    // Columns are summed in parts that meet: inf and -inf.
+    const Numbers sums = jit(by_column, cpu)(tall).to_doubles();
+    CHECK_FALSE(std::isfinite(sums[0]));
+    CHECK(sums[1] == 4096);
+    CHECK_FALSE(std::isfinite(sums[2]));
+  }
+  // In f64 the parts stay in range everywhere.
+  for (const Device& device : {Device::interpreter(), Device::cpu()})
+    CHECK(jit([](Tensor a) { return sum(cast(a, f64)); }, {.device = device})(x).item() == 0);
+}

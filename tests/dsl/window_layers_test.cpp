@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution, pooling, upsampling and normalisation as functions and as layers: shapes of padding,
-// both layouts, and what errors say.
+// both layouts, values by their formulas, and what errors say.
 #include <mezzo/mezzo.h>
 #include <support/error_of.h>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 using namespace mezzo;
 using mezzo::test::error_of;
@@ -128,6 +131,122 @@ TEST_CASE("layers of normalisation normalise, with weights and without") {
              })(x));
   rms.weight();
   CHECK(to_string(both.weight().shape()) == "4x6");
+}
+
+namespace {
+
+/// The same numbers by the interpreter and by kernels.
+template <typename F, typename... Arrays>
+void check_numbers(F f, const std::vector<double>& wanted, const Arrays&... arguments) {
+  for (const Device& device : {Device::interpreter(), Device::cpu()}) {
+    CAPTURE(device.name());
+    const Array got = jit(f, {.device = device})(arguments...);
+    REQUIRE(got.type.elements() == static_cast<int64_t>(wanted.size()));
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      CAPTURE(i);
+      CHECK(got.as_double(static_cast<int64_t>(i)) == doctest::Approx(wanted[i]).epsilon(2e-6));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("batch_norm normalises each channel by its batch, and gives the statistics") {
+  const int64_t channels = 3, places = 2 * 4;
+  const Array x = ramp({2, 4, channels}), weight({3}, {1.5, -2, 0.25}), bias({3}, {0.5, 0, -1});
+  const double eps = 0.125;
+  std::vector<double> mean(3), variance(3), plain(24), scaled(24);
+  for (size_t c = 0; c < 3; ++c) {
+    const auto at = [&](int64_t place) {
+      return x.as_double(place * channels + static_cast<int64_t>(c));
+    };
+    for (int64_t i = 0; i < places; ++i) mean[c] += at(i) / places;
+    for (int64_t i = 0; i < places; ++i) variance[c] += std::pow(at(i) - mean[c], 2) / places;
+    for (int64_t i = 0; i < places; ++i) {
+      const size_t to = static_cast<size_t>(i * channels) + c;
+      plain[to] = (at(i) - mean[c]) / std::sqrt(variance[c] + eps);
+      scaled[to] = plain[to] * weight.as_double(static_cast<int64_t>(c)) +
+                   bias.as_double(static_cast<int64_t>(c));
+    }
+  }
+  const BatchNormOptions options{.eps = eps};
+  check_numbers([=](Tensor a) { return batch_norm(a, options).y; }, plain, x);
+  check_numbers([=](Tensor a) { return batch_norm(a, options).mean; }, mean, x);
+  check_numbers([=](Tensor a) { return batch_norm(a, options).variance; }, variance, x);
+  check_numbers([=](Tensor a, Tensor w, Tensor b) { return batch_norm(a, w, b, options).y; },
+                scaled, x, weight, bias);
+  // By the same statistics, given.
+  const Array m({3}, mean), v({3}, variance);
+  check_numbers(
+      [=](Tensor a, Tensor b, Tensor c) { return batch_norm_inference(a, b, c, options); }, plain,
+      x, m, v);
+  check_numbers([=](Tensor a, Tensor b, Tensor c, Tensor d,
+                    Tensor e) { return batch_norm_inference(a, b, c, d, e, options); },
+                scaled, x, m, v, weight, bias);
+  // The default of eps: 1 / sqrt(1e-5), where there is no variance.
+  check_numbers([](Tensor a, Tensor b, Tensor c) { return batch_norm_inference(a, b, c); },
+                {1 / std::sqrt(1e-5)}, Array({1, 1}, {3}), Array({1}, {2}), Array({1}, {0}));
+  // Statistics of 16-bit numbers are f32.
+  const std::vector<Array> narrow = jit([](Tensor a) {
+    const BatchNormalized all = batch_norm(cast(a, f16));
+    return std::vector<Tensor>{all.y, all.mean, all.variance};
+  })(Array({2, 1}, {2049, 2050}));
+  CHECK(narrow[0].dtype() == f16);
+  CHECK(narrow[1].dtype() == f32);
+  CHECK(narrow[1].item() == 2049);  // 2049 is 2048 in f16
+  CHECK(narrow[2].item() == 1);
+}
+
+TEST_CASE("upsample_linear reads the two neighbours of each place") {
+  const Array x = ramp({2, 4, 3});
+  for (bool corners : {false, true})
+    for (int64_t size : {1, 3, 4, 7, 8}) {
+      CAPTURE(corners);
+      CAPTURE(size);
+      std::vector<double> wanted(static_cast<size_t>(2 * size * 3));
+      for (int64_t i = 0; i < size; ++i) {
+        // The middle of the place, or the place on the line between the outer ones.
+        const double half = (static_cast<double>(i) + 0.5) * 4 / static_cast<double>(size) - 0.5;
+        double from = std::fmin(std::fmax(half, 0), 3);
+        if (corners)
+          from = size == 1 ? 0 : static_cast<double>(i) * 3 / static_cast<double>(size - 1);
+        const int64_t low = std::min<int64_t>(static_cast<int64_t>(from), 3),
+                      high = std::min<int64_t>(low + 1, 3);
+        const double share = from - static_cast<double>(low);
+        for (int64_t sample = 0; sample < 2; ++sample)
+          for (int64_t c = 0; c < 3; ++c)
+            wanted[static_cast<size_t>((sample * size + i) * 3 + c)] =
+                (1 - share) * x.as_double((sample * 4 + low) * 3 + c) +
+                share * x.as_double((sample * 4 + high) * 3 + c);
+      }
+      check_numbers(
+          [=](Tensor a) { return upsample_linear(a, {size}, {.align_corners = corners}); }, wanted,
+          x);
+      check_numbers(
+          [=](Tensor a) {
+            const UpsampleOptions first{.align_corners = corners, .layout = Layout::channels_first};
+            return transpose(upsample_linear(transpose(a, {0, 2, 1}), {size}, first), {0, 2, 1});
+          },
+          wanted, x);
+    }
+}
+
+TEST_CASE("global pools are the maximum and the mean of all places") {
+  const Array x = ramp({2, 3, 5, 4});
+  std::vector<double> most(8, -2), middle(8);
+  for (int64_t i = 0; i < x.type.elements(); ++i) {
+    const auto to = static_cast<size_t>(i / 60 * 4 + i % 4);
+    most[to] = std::fmax(most[to], x.as_double(i));
+    middle[to] += x.as_double(i) / 15;
+  }
+  auto first = [](Tensor a) { return transpose(a, {0, 3, 1, 2}); };
+  const Layout layout = Layout::channels_first;
+  check_numbers([](Tensor a) { return global_max_pool(a); }, most, x);
+  check_numbers([](Tensor a) { return nn::GlobalMaxPool{}(a); }, most, x);
+  check_numbers([](Tensor a) { return nn::GlobalAvgPool{}(a); }, middle, x);
+  check_numbers([=](Tensor a) { return global_max_pool(first(a), layout); }, most, x);
+  check_numbers([=](Tensor a) { return nn::GlobalMaxPool{layout}(first(a)); }, most, x);
+  check_numbers([=](Tensor a) { return nn::GlobalAvgPool{layout}(first(a)); }, middle, x);
 }
 
 TEST_CASE("errors of windows and layers name both sizes and a remedy") {

@@ -171,6 +171,29 @@ TEST_CASE("an index that rounded numbers gave is told without a number") {
   }
 }
 
+TEST_CASE("an index that comes from state is told without its number") {
+  const Array x({4, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  const std::string hint =
+      "\nnote: indices must lie in [0, 4); nothing wraps around; the call is at ";
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    const nn::Parameter place = nn::Parameter::state({1}, initializers::constant(3), "place");
+    const int line = __LINE__ + 1;
+    auto f = jit([&](Tensor t) { return gather(t, cast(place, i32)); }, {.device = device});
+    CHECK(f(x).to_doubles() == std::vector<double>{10, 11, 12});
+    nn::Parameter(place).set_value(Array({1}, {7}));
+    CHECK(error_of([&] {
+            f(x);
+          }).starts_with(at(line) + "gather: an index is out of range for size 4" + hint));
+    // Beside one that an argument gave, whose number is told.
+    auto both = jit([&](Tensor t, Tensor i) { return gather(t, i) + gather(t, cast(place, i32)); },
+                    {.device = device});
+    CHECK(error_of([&] {
+            both(x, Array({1}, {5}, i32));
+          }).find("gather: index 5 is out of range for size 4" + hint) != std::string::npos);
+  }
+}
+
 TEST_CASE("a divisor of 0 is told with the op and its line") {
   for (const Device& device : devices()) {
     const int line = __LINE__ + 2;

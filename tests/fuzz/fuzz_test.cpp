@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs: passes keep values, kernels are what the interpreter says. A failing graph is
-// shrunk and printed with its seed. MEZZO_FUZZ_GRAPHS: graphs a test case (default 20; from 500 on
-// every elementwise row must stand in 50 graphs); MEZZO_FUZZ_SEED: the first seed (default 1).
+// shrunk and printed with its seed. MEZZO_FUZZ_GRAPHS: graphs a test case (default 20; from 200 on
+// every family must stand in one graph of 100, from 500 on every elementwise row in 50 graphs);
+// MEZZO_FUZZ_SEED: the first seed (default 1).
 #include <mezzo/ir/parser.h>
 #include <mezzo/ir/printer.h>
 #include <support/random_graph.h>
@@ -13,12 +14,13 @@
 #include <cstdlib>
 #include <fuzz/checks.h>
 #include <limits>
+#include <vector>
 
 namespace mezzo::test {
 
 namespace {
 
-constexpr int64_t kQuickGraphs = 20, kLongGraphs = 500;
+constexpr int64_t kQuickGraphs = 20, kManyGraphs = 200, kLongGraphs = 500;
 constexpr int kLeastGraphs = 50;
 
 int64_t from_environment(const char* name, int64_t fallback) {
@@ -85,6 +87,27 @@ void report(const char* name, GraphOps ops, bool errors, Records& records) {
   fmt::print("{}\n  rarest elementwise row: {} in {} graphs\n", text, least.second, least.first);
 }
 
+/// Ops that are no elementwise rows, any of which tells that the generator still draws their
+/// family.
+const std::vector<std::vector<const char*>> kFamilies = {
+    {"conv"},      {"max_pool"},      {"layer_norm"}, {"batch_norm"}, {"rnn", "lstm", "gru"},
+    {"attention"}, {"gather"},        {"sort"},       {"cumsum"},     {"matmul"},
+    {"softmax"},   {"cross_entropy"},
+};
+
+/// For runs of many graphs: each family stood in one of a hundred at least.
+void check_families(const char* name, const Records& records) {
+  if (wanted_graphs() < kManyGraphs) return;
+  for (const std::vector<const char*>& family : kFamilies) {
+    int64_t graphs = 0;
+    for (const char* op : family)
+      if (auto found = records.find(op); found != records.end()) graphs += found->second.graphs;
+    CHECK_MESSAGE(
+        graphs >= wanted_graphs() / 100,
+        fmt::format("{}: {} stood in {} of {} graphs", name, family[0], graphs, wanted_graphs()));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("random graphs print, read back and verify, and every pass keeps their values") {
@@ -135,6 +158,7 @@ TEST_CASE("every op of fused and unfused graphs is right for the operands that i
     return found.empty() ? check_ops(module, inputs, false, &records) : found;
   });
   report("ops", GraphOps::All, true, records);
+  check_families("ops", records);
 }
 
 TEST_CASE("gradients of random graphs: passes keep them, every op is right for its operands") {
@@ -148,6 +172,7 @@ TEST_CASE("gradients of random graphs: passes keep them, every op is right for i
   for (const auto& [op, record] : records) text += line_of(op, record);
   fmt::print("{}\n", text);
   CHECK(counted > wanted_graphs() / 4);
+  check_families("gradients", records);
 }
 
 }  // namespace mezzo::test
