@@ -105,6 +105,7 @@ Tensor triangle(const char* op, const Operand& x, int64_t diagonal, bool lower) 
                                       to_string(x.type()));
   const Location location = x.location();
   const int64_t rows = x.shape()[x.rank() - 2], columns = x.shape()[x.rank() - 1];
+  diagonal = std::clamp(diagonal, -rows, columns);  // so that no sum with it wraps
   const Tensor row = iota({rows, 1}, i64, 0, location),
                column = iota({1, columns}, i64, 1, location);
   const Tensor last = add({row, location}, Operand(diagonal).at(location));
@@ -327,6 +328,7 @@ Tensor triu(Operand x, int64_t diagonal) { return triangle("triu", x, diagonal, 
 Tensor eye(int64_t rows, int64_t columns, int64_t offset, DType dtype, Location location) {
   if (columns == -1) columns = rows;
   detail::located_shape(location, "eye", Dims{rows, columns});
+  offset = std::clamp(offset, -rows, columns);
   const Tensor row = iota({rows, 1}, i64, 0, location),
                column = iota({1, columns}, i64, 1, location);
   const Tensor hot =

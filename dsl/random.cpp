@@ -61,6 +61,13 @@ Tensor in_type(const Tensor& value, DType dtype, ir::Location location) {
                                  {value.type().with(dtype)}));
 }
 
+void check_float(const char* what, DType dtype, ir::Location location) {
+  if (!ir::is_float(dtype))
+    throw UserError(location,
+                    fmt::format("{}: gives a float type, not {}", what, ir::to_string(dtype)),
+                    "cast the result");
+}
+
 /// The largest number of `dtype` below `bound`: a step of more than half the distance to it, and no
 /// more than the distance, is found by doubling.
 double below(DType dtype, double bound) {
@@ -82,26 +89,33 @@ Tensor random_normal(Dims shape, DType dtype, ir::Location location) {
 
 Tensor random_uniform(Dims shape, UniformOptions options, ir::Location location) {
   const auto [low, high, dtype, offset] = options;
+  check_float("random_uniform", dtype, location);
   if (!(low < high) || !std::isfinite(ir::round_to(dtype, low)) ||
       !std::isfinite(ir::round_to(dtype, high)))
     throw UserError(location,
                     fmt::format("random_uniform: low {:g} and high {:g} are no range of {}", low,
                                 high, ir::to_string(dtype)),
-                    "low must be less than high, both finite");
+                    "low must be less than high, both finite, in that type");
   auto at = [&](auto value) { return Operand(value).at(location); };
   Tensor u = draw(OpKind::RandomUniform, shape, wide_of(dtype), offset, {}, location);
-  Tensor scaled = add(at(mul(at(u), at(high - low))), at(low));
+  // Two products where the length of the range is no number.
+  const Tensor scaled =
+      std::isfinite(ir::round_to(wide_of(dtype), high - low))
+          ? add(at(mul(at(u), at(high - low))), at(low))
+          : add(at(mul(at(u), at(high))), at(mul(at(sub(at(1.0), at(u))), at(low))));
   // Also a number of the type itself may round up to the end of the range.
   return minimum(at(in_type(scaled, dtype, location)), at(below(dtype, high)));
 }
 
 Tensor random_normal(Dims shape, NormalOptions options, ir::Location location) {
   const auto [mean, deviation, dtype, offset] = options;
-  if (!(deviation >= 0) || !std::isfinite(deviation) || !std::isfinite(mean))
-    throw UserError(
-        location,
-        fmt::format("random_normal: mean {:g} and deviation {:g} are none", mean, deviation),
-        "the deviation must not be negative, both must be finite");
+  check_float("random_normal", dtype, location);
+  if (!(deviation >= 0) || !std::isfinite(ir::round_to(dtype, deviation)) ||
+      !std::isfinite(ir::round_to(dtype, mean)))
+    throw UserError(location,
+                    fmt::format("random_normal: mean {:g} and deviation {:g} are none of {}", mean,
+                                deviation, ir::to_string(dtype)),
+                    "the deviation must not be negative, both must be finite in that type");
   auto at = [&](auto value) { return Operand(value).at(location); };
   Tensor z = draw(OpKind::RandomNormal, shape, wide_of(dtype), offset, {}, location);
   return in_type(add(at(mul(at(z), at(deviation))), at(mean)), dtype, location);

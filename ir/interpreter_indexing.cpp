@@ -82,7 +82,8 @@ void eval_concat(OpRun& run) {
 
 void eval_gather(OpRun& run) {
   const AxisView view(run.operand(0).type.shape, run.op.int_attr("axis"));
-  const int64_t indices = run.operand(1).elements();
+  // Where nothing is read no index is, either.
+  const int64_t indices = run.result().elements() > 0 ? run.operand(1).elements() : 0;
   for (int64_t k = 0; k < indices; ++k) {
     const std::optional<int64_t> row = checked_index(run, k, view.length);
     if (!row) continue;

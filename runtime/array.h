@@ -6,6 +6,7 @@
 #include <mezzo/runtime/host_array.h>
 
 #include <initializer_list>
+#include <type_traits>
 #include <vector>
 
 namespace mezzo {
@@ -17,9 +18,11 @@ class Array : public runtime::HostArray {
   Array(runtime::HostArray array) : runtime::HostArray(std::move(array)) {}
   /// Zeros.
   explicit Array(const ir::Type& type) : runtime::HostArray(type) {}
-  /// A scalar.
-  Array(double value, ir::DType dtype = ir::DType::F32)
-      : runtime::HostArray(ir::Type(dtype, {}), std::span(&value, 1)) {}
+  /// A scalar. (A template, because `{0}` is a shape.)
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  Array(Number value, ir::DType dtype = ir::DType::F32)
+      : Array(ir::Shape(), {static_cast<double>(value)}, dtype) {}
   /// One value for each element of `shape` (else UserError), each rounded once.
   Array(const ir::Shape& shape, const std::vector<double>& values, ir::DType dtype = ir::DType::F32)
       : runtime::HostArray(ir::Type(dtype, shape), values) {}

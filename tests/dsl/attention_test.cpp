@@ -191,6 +191,16 @@ TEST_CASE("ranges of uniform and normal numbers, in every type below the upper e
   auto negative =
       jit([](Tensor) { return random_uniform({2000}, {.low = -1e-3, .high = 0}); }, kInterpreter);
   for (double x : negative(Array(0.0)).to_doubles()) CHECK(x < 0);
+  // A range whose length is beyond the largest number.
+  auto wide = jit([](Tensor) { return random_uniform({2000}, {.low = -3e38, .high = 3e38}); },
+                  kInterpreter);
+  int below = 0;
+  for (double x : wide(Array(0.0)).to_doubles()) {
+    CHECK(std::fabs(x) <= 3e38);
+    below += x < 1e38;
+  }
+  CHECK(below > 1200);
+  CHECK(below < 1470);
 }
 
 TEST_CASE("bernoulli of a tensor draws each element by its own probability") {
@@ -256,7 +266,15 @@ TEST_CASE("layers and draws say what they do not take") {
   CHECK(traced([](Tensor) { return random_uniform({2}, {.low = 0, .high = 1e5, .dtype = f16}); }) ==
         "random_uniform: low 0 and high 100000 are no range of f16");
   CHECK(traced([](Tensor) { return random_normal({2}, {.deviation = -1}); }) ==
-        "random_normal: mean 0 and deviation -1 are none");
+        "random_normal: mean 0 and deviation -1 are none of f32");
+  CHECK(traced([](Tensor) { return random_normal({2}, {.deviation = 1e39}); }) ==
+        "random_normal: mean 0 and deviation 1e+39 are none of f32");
+  for (DType dtype : {i32, u8, boolean}) {
+    CHECK(traced([dtype](Tensor) { return random_uniform({2}, {.dtype = dtype}); }) ==
+          std::string("random_uniform: gives a float type, not ") + ir::to_string(dtype));
+    CHECK(traced([dtype](Tensor) { return random_normal({2}, {.dtype = dtype}); }) ==
+          std::string("random_normal: gives a float type, not ") + ir::to_string(dtype));
+  }
   CHECK(traced([](Tensor x) { return bernoulli(argmax(x)); }) ==
         "bernoulli: takes a float tensor of probabilities");
   CHECK(traced([](Tensor x) {

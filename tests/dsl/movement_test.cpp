@@ -113,6 +113,20 @@ TEST_CASE("diagonals and triangles") {
         ir::Type(boolean, {2, 2}));
   CHECK(made([](Tensor) { return eye(2, 3, 1); }, x) == Numbers{0, 1, 0, 0, 0, 1});
   CHECK(made([](Tensor) { return eye(2); }, x) == Numbers{1, 0, 0, 1});
+  // Diagonals as far off as numbers go.
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const Numbers all = x.to_doubles(), none(12, 0.0);
+  CHECK(made([](Tensor t) { return tril(t, kMost); }, x) == all);
+  CHECK(made([](Tensor t) { return triu(t, kMost); }, x) == none);
+  CHECK(made([](Tensor t) { return tril(t, -kMost - 1); }, x) == none);
+  CHECK(made([](Tensor t) { return triu(t, -kMost - 1); }, x) == all);
+  CHECK(made([](Tensor) { return eye(2, 2, kMost); }, x) == Numbers{0, 0, 0, 0});
+}
+
+TEST_CASE("an array of a shape without elements is no scalar") {
+  CHECK(Array({0}, {}).type == ir::Type(f32, {0}));
+  CHECK(Array({0}, {}, i32).type == ir::Type(i32, {0}));
+  CHECK(Array(3).type == ir::Type(f32, {}));
 }
 
 TEST_CASE("linspace ends where it was told to") {

@@ -376,4 +376,17 @@ TEST_CASE("flags of what is cut to nothing are those of the elements that were t
              Judged::Exact);
 }
 
+TEST_CASE("an index by which nothing is read is out of no range") {
+  check_text(R"(module @m {
+  func @f(%x: tensor<4x0xf32>, %i: tensor<3xi32>, %y: tensor<4x2xf32>) -> (tensor<3x0xf32>, tensor<3x2xf32>) {
+    %g = gather %x, %i {axis = 0} : (tensor<4x0xf32>, tensor<3xi32>) -> tensor<3x0xf32>
+    %c = constant {value = 1} : tensor<3xi32>
+    %h = gather %y, %c {axis = 0} : (tensor<4x2xf32>, tensor<3xi32>) -> tensor<3x2xf32>
+    return %g, %h : (tensor<3x0xf32>, tensor<3x2xf32>)
+  }
+}
+)",
+             Judged::Exact);
+}
+
 }  // namespace mezzo::test
