@@ -23,12 +23,14 @@ DType reduced_type(const ir::Op& op) {
   return op.operand(op.kind() == OpKind::ScatterAdd ? 2 : 0).dtype();
 }
 
-bool is_extremum(const ir::Op& op) { return op.kind() == OpKind::Max || op.kind() == OpKind::Min; }
+/// max or min of floats, which compares keys.
+bool has_keys(const ir::Op& op) {
+  return (op.kind() == OpKind::Max || op.kind() == OpKind::Min) && ir::is_float(reduced_type(op));
+}
 
 DType accumulated_type(const ir::Op& op) {
   DType dtype = reduced_type(op);
-  if (is_extremum(op) && ir::is_float(dtype))
-    return dtype == DType::F64 ? DType::I64 : DType::I32;  // keys
+  if (has_keys(op)) return dtype == DType::F64 ? DType::I64 : DType::I32;
   if (!adds(op) && op.kind() != OpKind::Prod) return dtype;
   // A product has twice the exponent of its factors before it has many of them.
   if (dtype == DType::F64 || (ir::is_float(dtype) && op.kind() == OpKind::Prod)) return DType::F64;
@@ -185,13 +187,11 @@ Value* Reducer::combine(Value* x, Value* y) {
   if (adds(op_)) return ir::is_float(accumulated_) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
   if (op_.kind() == OpKind::Prod)
     return ir::is_float(accumulated_) ? running_product(b, x, y) : b.CreateMul(x, y);
-  return emitter_.extremum(op_.kind() != OpKind::Min, ir::is_float(dtype_) ? accumulated_ : dtype_,
-                           x, y);
+  return emitter_.extremum(op_.kind() != OpKind::Min, has_keys(op_) ? accumulated_ : dtype_, x, y);
 }
 
 Value* Reducer::widened(Value* value) {
-  if (is_extremum(op_) && ir::is_float(dtype_))
-    return key_of(emitter_.builder(), value, op_.kind() == OpKind::Max);
+  if (has_keys(op_)) return key_of(emitter_.builder(), value, op_.kind() == OpKind::Max);
   return emitter_.convert(dtype_, accumulated_, value);
 }
 
@@ -300,8 +300,7 @@ Value* Reducer::finish(int64_t count, bool fold_lanes) {
   // Sums of nothing are +0. An integer result is narrowed here, a float one by the caller's
   // rounding.
   if (adds(op_) && count == 0) value = llvm::Constant::getNullValue(value->getType());
-  if (is_extremum(op_) && ir::is_float(dtype_))
-    return of_key(b, value, emitter_.compute_type_of(dtype_, 1));
+  if (has_keys(op_)) return of_key(b, value, emitter_.compute_type_of(dtype_, 1));
   if (!ir::is_float(result)) return emitter_.convert(accumulated_, result, value);
   if (op_.kind() != OpKind::Prod) return value;
   value = settled_product(b, value);
