@@ -305,6 +305,17 @@ bool columns_stand_last(const KernelOps& ops, const std::unordered_set<const Op*
   return true;
 }
 
+/// `columns`: column reductions and what is made of them, `count`: the axes that they reduce.
+bool is_chained(const std::unordered_set<const Op*>& columns, std::span<const Value> outputs,
+                const Shape& space, int count) {
+  for (const Op* op : columns)
+    if (is_reduction(op->kind()) && !op->operand(0).is_parameter() &&
+        columns.contains(op->operand(0).op()))
+      return true;
+  return std::ranges::any_of(
+      outputs, [&](Value value) { return !columns_output_map(value.shape(), space, count); });
+}
+
 std::optional<Classified> classify_reductions(const KernelOps& ops,
                                               std::span<const Value> outputs) {
   const std::optional<Reductions> reductions = reductions_of(ops);
@@ -313,9 +324,11 @@ std::optional<Classified> classify_reductions(const KernelOps& ops,
   const std::unordered_set<const Op*> columns = column_ops(ops);
   Mapper mapper(ops);
   auto map_for = [&](Value value) {
-    const bool column = row_axes == 0 || (!value.is_parameter() && columns.contains(value.op()));
-    return column ? columns_output_map(value.shape(), space, column_axes)
-                  : rows_output_map(value.shape(), space, row_axes);
+    const bool made = !value.is_parameter() && columns.contains(value.op());
+    if (family == Family::Columns && value.shape() == space)
+      return std::optional(identity_map(space));
+    return made || row_axes == 0 ? columns_output_map(value.shape(), space, column_axes)
+                                 : rows_output_map(value.shape(), space, row_axes);
   };
   for (Value value : outputs) {
     std::optional<AxisMap> map = map_for(value);
@@ -325,12 +338,14 @@ std::optional<Classified> classify_reductions(const KernelOps& ops,
   // A reduction gives the kept axes in their places. What is read along others (a square space
   // reduced behind a transposition, then read beside the untransposed value) is another kernel's.
   for (const Op* op : ops) {
-    const AxisMap* map = is_reduction(op->kind()) ? mapper.map_of(op) : nullptr;
-    if (map && map_for(op->result()) != *map) return std::nullopt;
+    if (!is_reduction(op->kind())) continue;
+    const AxisMap* map = mapper.map_of(op);
+    if (map ? map_for(op->result()) != *map : family == Family::Columns) return std::nullopt;
   }
-  if (column_axes != 0 && !columns_stand_last(ops, columns, *reductions, mapper))
+  if (row_axes != 0 && column_axes != 0 && !columns_stand_last(ops, columns, *reductions, mapper))
     return std::nullopt;
-  return Classified{family, space, row_axes != 0 ? row_axes : column_axes};
+  return Classified{family, space, row_axes != 0 ? row_axes : column_axes,
+                    family == Family::Columns && is_chained(columns, outputs, space, column_axes)};
 }
 
 /// Behind an operand of the product: pointwise ops that keep the element count of the operand (or

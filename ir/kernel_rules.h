@@ -24,6 +24,9 @@ struct Classified {
   Shape space;
   /// Trailing (rows, rows_columns) or leading (columns) axes of the space that are reduced.
   int reduced_axes = 0;
+  /// Columns: a reduction is made of another one, or a yield has the full shape. The space is read
+  /// more than once then.
+  bool chained = false;
 };
 
 /// `outputs`: values of the set that are read outside it. Nullopt when no family takes the set.

@@ -28,13 +28,13 @@ int64_t elements_of(const Shape& shape, const Axes& axes) {
   return count;
 }
 
-/// The sum over `axes`, which stay with length 1, divided by the number of elements.
-Value mean_over(Parts& parts, Value x, const Axes& axes) {
+/// The sum over `axes`, which stay with length 1 if `keepdims`, divided by the number of elements.
+Value mean_over(Parts& parts, Value x, const Axes& axes, bool keepdims = true) {
   const double count = static_cast<double>(elements_of(x.shape(), axes));
-  return parts.make(OpKind::Div, {parts.builder.sum(x, axes, true), parts.scalar(x, count)});
+  return parts.make(OpKind::Div, {parts.builder.sum(x, axes, keepdims), parts.scalar(x, count)});
 }
 
-/// Statistics with the reduced axes of length 1; mean and shift are empty where nothing is centred.
+/// Statistics that broadcast to the tensor; mean and shift are empty where nothing is centred.
 struct Moments {
   Value mean, shift, square;
 
@@ -52,12 +52,13 @@ struct Moments {
   }
 };
 
-Moments centred_moments(Parts& parts, Value x, const Axes& axes) {
+/// Without `keepdims` over leading axes.
+Moments centred_moments(Parts& parts, Value x, const Axes& axes, bool keepdims = true) {
   Moments out;
-  out.mean = mean_over(parts, x, axes);
+  out.mean = mean_over(parts, x, axes, keepdims);
   Value rest = parts.make(OpKind::Sub, {x, out.mean});
-  out.shift = mean_over(parts, rest, axes);
-  Value square = mean_over(parts, parts.make(OpKind::Square, {rest}), axes);
+  out.shift = mean_over(parts, rest, axes, keepdims);
+  Value square = mean_over(parts, parts.make(OpKind::Square, {rest}), axes, keepdims);
   square = parts.make(OpKind::Sub, {square, parts.make(OpKind::Square, {out.shift})});
   out.square = parts.make(OpKind::Maximum, {square, parts.scalar(x, 0)});
   return out;
@@ -228,8 +229,7 @@ std::vector<Value> decompose_batch_norm(const Composite& op, ir::Builder& builde
         builder.constant(Type(x.dtype(), channels), std::numeric_limits<double>::quiet_NaN());
     return {builder.constant(type, 0), none, none, none};
   }
-  const Moments own =
-      centred_moments(parts, x, axes_between(0, type.rank() - 1)).shaped(parts, channels);
+  const Moments own = centred_moments(parts, x, axes_between(0, type.rank() - 1), false);
   Value h = parts.make(OpKind::Mul,
                        {own.centre(parts, x), own.inverse_root(parts, op.float_attr("eps"))});
   Value y = scaled(parts, h, parameter(parts, op, 1, channels), parameter(parts, op, 2, channels));

@@ -28,6 +28,22 @@ bool pays_with_columns(const Classified& kernel) {
   return kernel.family == Family::RowsColumns && columns <= kLongestRowWithColumns;
 }
 
+/// Fewest columns of a chain over a space that no cache holds: with fewer a task for each vector of
+/// columns leaves most of the machine without work, which elementwise kernels would use.
+constexpr int64_t kFewestColumnsOfChain = 32, kCachedElements = 1 << 20;
+
+/// Elementwise kernels have more tasks: a chain takes over from them only what is made of its
+/// reductions, and not where it has few columns.
+bool chains_well(const KernelOps& ops, std::span<const Value> outputs, const Classified& chain) {
+  const std::unordered_set<const Op*> made = column_ops(ops);
+  for (Value value : outputs)
+    if (value.shape() == chain.space && !made.contains(value.op())) return false;
+  int64_t columns = 1;
+  for (int64_t dim : chain.space.dims().subspan(static_cast<size_t>(chain.reduced_axes)))
+    columns *= dim;
+  return columns >= kFewestColumnsOfChain || chain.space.elements() <= kCachedElements;
+}
+
 bool is_empty(const Op& op) { return op.result().type().elements() == 0; }
 
 /// A kernel of nothing computes nothing, not even what flags an overflow.
@@ -377,6 +393,10 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
       !to.has_columns)
     return false;
   if (how == Merge::Columns && !pays_with_columns(*found)) return false;
+  if (found->chained && !chains_well(ops_of(all), outputs_of(both), *found)) return false;
+  // Nor does a chain of columns leave a tensor to the backward pass.
+  if (found->chained && is_forward(from) && !is_forward(to) && makes(to, found->space))
+    return false;
   if (path_between(producer, consumer)) return false;
   if (how == Merge::Columns && path_between(consumer, producer)) return false;
   // The reader's group survives when pulling, else the producer's.
@@ -390,6 +410,18 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
        node = first_beside(node))
     beside_[static_cast<size_t>(node)] = node - 1;
   return true;
+}
+
+bool FuseGraph::is_forward(const Group& group) const {
+  return std::ranges::any_of(group.nodes, [&](int node) {
+    return nodes_[static_cast<size_t>(node)].op->role() == "forward";
+  });
+}
+
+bool FuseGraph::makes(const Group& group, const Shape& shape) const {
+  return std::ranges::any_of(group.nodes, [&](int node) {
+    return nodes_[static_cast<size_t>(node)].op->result().shape() == shape;
+  });
 }
 
 bool FuseGraph::is_update(const Group& group) const {

@@ -216,8 +216,11 @@ Plan plan_cuda_columns(const Op& kernel, int64_t rows, int64_t columns, const Ta
   return plan;
 }
 
-/// Columns are cut along the last axis; each index of the kept axes before it starts anew.
+/// Columns are cut along the last axis; each index of the kept axes before it starts anew. The task
+/// of a chain reads its columns several times and stores some: as few of them as fill the lines of
+/// a cache, so that the next loop finds them there.
 Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target) {
+  constexpr int64_t kCacheLine = 64;
   const std::span<const int64_t> dims = kind.space.dims();
   const std::span<const int64_t> kept = dims.subspan(static_cast<size_t>(kind.reduced_axes));
   if (target.kind == Target::Kind::Cuda)
@@ -228,6 +231,8 @@ Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target
   Plan plan;
   plan.vector = target.lanes(widest_bytes(kernel));
   plan.grain = 8 * plan.vector;
+  if (kind.chained)
+    plan.grain = ceil_div(kCacheLine / narrowest_boundary_bytes(kernel), plan.vector) * plan.vector;
   plan.tasks = outer * ceil_div(last, plan.grain);
   return plan;
 }

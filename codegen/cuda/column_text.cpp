@@ -63,11 +63,11 @@ TextCoordinates ColumnText::decompose(const std::string& prefix) {
   return kept;
 }
 
-void ColumnText::fold_threads(const std::vector<std::string>& arrays) {
-  for (size_t i = 0; i < reductions_.size(); ++i)
+void ColumnText::fold_threads(const std::vector<std::string>& arrays, size_t begin) {
+  for (size_t i = 0; i < arrays.size(); ++i)
     region_.writer(Level::Thread)
-        .line(fmt::format("reduce_columns<{}, {}, {}>({}, parts);", reductions_[i].fold, width_,
-                          height_, arrays[i]));
+        .line(fmt::format("reduce_columns<{}, {}, {}>({}, parts);", reductions_[begin + i].fold,
+                          width_, height_, arrays[i]));
 }
 
 int64_t ColumnText::place_partials() {
@@ -85,26 +85,33 @@ std::string ColumnText::partials(size_t i, const std::string& slab) const {
                      reductions_[i].type, offsets_[i], slab, number(columns_));
 }
 
-void ColumnText::store_partials(const std::vector<std::string>& arrays, const std::string& slab) {
+void ColumnText::store_partials(const std::vector<std::string>& arrays, const std::string& slab,
+                                size_t begin) {
   SourceWriter& out = region_.writer(Level::Thread);
   out.open(fmt::format("if (y == 0 && place < {})", number(columns_)));
-  for (size_t i = 0; i < reductions_.size(); ++i)
-    out.line(fmt::format("store_vector<{}>({}, {});", lanes(), partials(i, slab), arrays[i]));
+  for (size_t i = 0; i < arrays.size(); ++i)
+    out.line(
+        fmt::format("store_vector<{}>({}, {});", lanes(), partials(begin + i, slab), arrays[i]));
   out.close();
 }
 
 std::vector<std::string> ColumnText::add_slabs() {
   begin_entry(true);
+  return add_slabs_of(reductions_.size(), false);
+}
+
+std::vector<std::string> ColumnText::add_slabs_of(size_t count, bool shared) {
   SourceWriter& out = region_.writer(Level::Thread);
   std::vector<std::string> totals;
-  for (const Reduction& reduction : reductions_) {
+  if (count == 0) return totals;
+  for (const Reduction& reduction : std::span(reductions_).first(count)) {
     totals.push_back(region_.name("b"));
     declare_accumulators(out, reduction.total_type(), reduction.initial, totals.back(), lanes());
   }
   out.line("#pragma unroll 4");
   out.open(fmt::format("for ({} s = y; s < {}; s += {})", region_.index_type(), number(slabs_),
                        height_));
-  for (size_t i = 0; i < reductions_.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const Reduction& reduction = reductions_[i];
     const std::string part = region_.name("part");
     out.line(fmt::format("{} {}[{}];", reduction.type, part, lanes()));
@@ -115,11 +122,17 @@ std::vector<std::string> ColumnText::add_slabs() {
   }
   out.close();
   fold_threads(totals);
+  for (const std::string& total : totals)
+    if (shared) out.line(fmt::format("share_columns<{}, {}>({}, parts);", width_, height_, total));
   return totals;
 }
 
+void ColumnText::present_totals(const std::vector<std::string>& totals) {
+  for (size_t i = 0; i < totals.size(); ++i) present(i, totals[i], true);
+}
+
 void ColumnText::write_results(std::span<const int> yields, const std::vector<std::string>& arrays,
-                               bool totals) {
+                               bool totals, const std::string& condition) {
   const ir::Op* yield = kernel_.body()->terminator();
   // All are evaluated before any is stored.
   std::vector<std::string> stores;
@@ -136,7 +149,8 @@ void ColumnText::write_results(std::span<const int> yields, const std::vector<st
   for (const std::string& store : stores) region_.writer(Level::Iteration).line(store);
   const std::string text = region_.leave();
   SourceWriter& out = region_.writer(Level::Thread);
-  out.open(fmt::format("if (y == 0 && place < {})", number(columns_)));
+  out.open(fmt::format("if (y == 0 && place < {}{}{})", number(columns_),
+                       condition.empty() ? "" : " && ", condition));
   out.append(text);
   out.close();
 }

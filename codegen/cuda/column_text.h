@@ -39,21 +39,29 @@ class ColumnText {
   /// Its coordinates, in the code of a lane.
   TextCoordinates decompose(const std::string& prefix);
 
-  /// Adds the accumulators `arrays` of the threads of each column; the first row has them then.
-  void fold_threads(const std::vector<std::string>& arrays);
+  /// Adds the accumulators `arrays` of the threads of each column, those of the reductions from
+  /// `begin` on; the first row has them then.
+  void fold_threads(const std::vector<std::string>& arrays, size_t begin = 0);
 
   /// Bytes of the workspace for what all slabs leave, never none.
   int64_t place_partials();
   /// A pointer to the accumulators of reduction `i` that `slab` leaves, at column `c`.
   std::string partials(size_t i, const std::string& slab) const;
-  /// Stores them from the first row of threads.
-  void store_partials(const std::vector<std::string>& arrays, const std::string& slab);
-  /// The entry that adds the slabs; names of the totals.
+  /// Stores those of the reductions from `begin` on, from the first row of threads.
+  void store_partials(const std::vector<std::string>& arrays, const std::string& slab,
+                      size_t begin = 0);
+  /// The entry that adds the slabs; names of the totals, which the first row of threads has.
   std::vector<std::string> add_slabs();
+  /// The totals of the first `count` reductions in an entry that has begun for totals; `shared`:
+  /// all threads of a column have them.
+  std::vector<std::string> add_slabs_of(size_t count, bool shared);
 
-  /// Stores the results with the numbers `yields`, from the accumulators or totals `arrays`.
+  /// Makes the totals of the first reductions known, in the code of a lane.
+  void present_totals(const std::vector<std::string>& totals);
+  /// Stores the results with the numbers `yields`, from the accumulators or totals `arrays`, in the
+  /// first row of threads, where `condition` holds.
   void write_results(std::span<const int> yields, const std::vector<std::string>& arrays,
-                     bool totals);
+                     bool totals, const std::string& condition = "");
 
  private:
   std::string number(int64_t value) const { return region_.index_literal(value); }

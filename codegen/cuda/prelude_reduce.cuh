@@ -173,3 +173,17 @@ DEVICE void reduce_columns(T (&x)[V], u64* parts) {
     }
   }
 }
+
+// What the first row of threads has, for all threads of a column.
+template <int X, int Y, int V, class T>
+DEVICE void share_columns(T (&x)[V], u64* parts) {
+  T* first = reinterpret_cast<T*>(parts) + threadIdx.x % X;
+  __syncthreads();  // the parts of the reduction before may still be read
+  if (threadIdx.x < X) {
+#pragma unroll
+    for (int j = 0; j < V; ++j) first[j * X] = x[j];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int j = 0; j < V; ++j) x[j] = first[j * X];
+}

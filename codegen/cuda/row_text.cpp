@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
 namespace mezzo::codegen {
@@ -24,25 +23,12 @@ int64_t product(std::span<const int64_t> dims) {
   return n;
 }
 
-/// Row reductions in passes: each after those that it is made of. `some`: a row has elements.
-std::vector<std::vector<Reduction>> passes_of(const ir::Op& kernel, bool some) {
-  const std::vector<ir::Op*> ops = ir::kernel_ops(kernel);
+/// All but what is made of columns.
+std::vector<ir::Op*> row_ops(const ir::Op& kernel) {
+  std::vector<ir::Op*> ops = ir::kernel_ops(kernel);
   const std::unordered_set<const ir::Op*> columns = ir::column_ops(ops);
-  std::unordered_map<const ir::Op*, size_t> depth;  // passes before an op is known
-  std::vector<std::vector<Reduction>> passes;
-  for (const ir::Op* op : ops) {
-    if (columns.contains(op)) continue;
-    size_t after = 0;
-    for (ir::Value operand : op->operands())
-      if (!operand.is_parameter()) after = std::max(after, depth.at(operand.op()));
-    if (ir::is_reduction(op->kind())) {
-      if (passes.size() <= after) passes.resize(after + 1);
-      passes[after].push_back(reduction_of(*op, some));
-      ++after;
-    }
-    depth[op] = after;
-  }
-  return passes;
+  std::erase_if(ops, [&](const ir::Op* op) { return columns.contains(op); });
+  return ops;
 }
 
 /// Vectors that divide the row, as long as every thread gets one.
@@ -67,7 +53,7 @@ RowText::RowText(const ir::Op& kernel, const ir::Plan& plan, bool warp, int64_t 
       rows_per_block_(warp ? plan.threads / 32 : 1),
       lanes_(lanes_of(plan, columns_, threads_ * slices)),
       iterations_(ir::ceil_div(columns_, threads_ * lanes_ * slices)),
-      passes_(passes_of(kernel, columns_ > 0)),
+      passes_(reduction_passes(row_ops(kernel), columns_ > 0)),
       region_(kernel, static_cast<int>(lanes_)) {}
 
 bool RowText::unrolled() const { return iterations_ * lanes_ <= kKeptRow; }

@@ -23,6 +23,7 @@ class ColumnParts {
   bool is_column(ir::Value value) const {
     return !value.is_parameter() && columns_.contains(value.op());
   }
+  const std::unordered_set<const ir::Op*>& columns() const { return columns_; }
   int64_t parts() const { return parts_; }
   /// Of the workspace; 0 where there are no reductions.
   int64_t bytes() const { return bytes_; }

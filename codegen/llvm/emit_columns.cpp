@@ -1,24 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns kernels: reductions over the leading axes. A task takes a run of columns along the last
-// axis; for every vector of columns all reductions run in one loop over the reduced axes, lanes
-// staying apart, and the epilogue stores the vector. Rows are added in ascending order, in blocks
+// Columns kernels: chained reductions over the leading axes. A task takes a run of columns along
+// the last axis; for every vector of columns each level of reductions runs in one loop over the
+// reduced axes, lanes staying apart, then the vectors of column shape are stored, and a last loop
+// stores what has the full shape. Rows are added in ascending order, in blocks
 // (codegen/llvm/reduce.h). The second launch of a rows_columns kernel does the same with the
 // accumulators that the parts of the rows have left.
 #include <mezzo/codegen/llvm/column_parts.h>
 #include <mezzo/codegen/llvm/emit_families.h>
 #include <mezzo/codegen/llvm/reduce.h>
+#include <mezzo/codegen/llvm/reduction_levels.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
 
 #include <llvm/IR/IRBuilder.h>
 
 #include <algorithm>
+#include <optional>
+#include <unordered_set>
 
 namespace mezzo::codegen {
 
 using llvm::Value;
 
 namespace {
+
+int64_t product(std::span<const int64_t> dims) {
+  int64_t n = 1;
+  for (int64_t dim : dims) n *= dim;
+  return n;
+}
+
+/// Of a kernel of rows and columns the second launch computes the columns alone.
+std::unordered_set<const ir::Op*> left_out(const ir::Op& kernel, const ColumnParts* parts) {
+  std::unordered_set<const ir::Op*> ops;
+  for (const ir::Op* op : ir::kernel_ops(kernel))
+    if (parts && !parts->columns().contains(op)) ops.insert(op);
+  return ops;
+}
 
 class ColumnsEmitter {
  public:
@@ -31,25 +49,24 @@ class ColumnsEmitter {
         lanes_(static_cast<int>(lanes)),
         grain_(grain),
         parts_(parts),
-        space_(ir::kernel_space(kernel)) {
+        space_(ir::kernel_space(kernel)),
+        leading_(static_cast<size_t>(parts ? space_.kept() : space_.reduced)),
+        reduced_(space_.space.dims().first(leading_)),
+        kept_(space_.space.dims().subspan(leading_)),
+        rows_(product(reduced_)),
+        last_(kept_.empty() ? 1 : kept_.back()),
+        outer_(kept_.empty() ? 1 : product(kept_.first(kept_.size() - 1))),
+        runs_((last_ + grain - 1) / grain),
+        levels_(kernel, space_.space, product(kept_), rows_, left_out(kernel, parts)),
+        buffers_(emitter_, kernel, levels_, parts ? 1 : rows_ * lanes) {
     const std::vector<ir::Value> yields = kernel.body()->terminator()->operands();
     for (size_t i = 0; i < yields.size(); ++i)
       if (!parts || parts->is_column(yields[i]))
         yields_.emplace_back(static_cast<int>(i), yields[i]);
-    for (ir::Op& op : *kernel.body())
-      if (ir::is_reduction(op.kind()) && !ir::reduces_last_axes(op)) reductions_.push_back(&op);
-    std::span<const int64_t> dims = space_.space.dims();
-    const auto leading = static_cast<size_t>(parts ? space_.kept() : space_.reduced);
-    reduced_ = dims.first(leading);
-    kept_ = dims.subspan(leading);
-    for (int64_t dim : reduced_) rows_ *= dim;
-    last_ = kept_.empty() ? 1 : kept_.back();
-    if (!kept_.empty())
-      for (int64_t dim : kept_.first(kept_.size() - 1)) outer_ *= dim;
-    runs_ = (last_ + grain_ - 1) / grain_;
   }
 
   int64_t tasks() const { return outer_ * runs_; }
+  int64_t scratch_bytes() const { return buffers_.scratch_bytes(); }
 
   void emit() {
     emitter_.set_lanes(lanes_, nullptr);
@@ -61,7 +78,7 @@ class ColumnsEmitter {
       Coordinates at = emitter_.origin(space_.space);
       if (!kept_.empty()) {
         std::vector<Value*> position = delinearize(emitter_, line, kept_.first(kept_.size() - 1));
-        for (size_t i = 0; i < position.size(); ++i) at[reduced_.size() + i].base = position[i];
+        for (size_t i = 0; i < position.size(); ++i) at[leading_ + i].base = position[i];
       }
       Value* begin = b_.CreateMul(run, emitter_.index(grain_));
       Value* end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
@@ -76,24 +93,42 @@ class ColumnsEmitter {
   }
 
  private:
-  /// Coordinates of a value of column shape (reduced axes dropped or kept at length 1).
-  Coordinates of_column_value(const ir::Shape& shape, const Coordinates& at) {
+  /// Coordinates of a value of column shape (reduced axes dropped or kept at length 1); nothing
+  /// where its axes are not those of the columns.
+  std::optional<Coordinates> of_column_value(const ir::Shape& shape, const Coordinates& column) {
+    const int shift = space_.space.rank() - shape.rank();
+    if (shift < 0) return std::nullopt;
     Coordinates out = emitter_.origin(shape);
-    int shift = shape.rank() == space_.space.rank() ? 0 : static_cast<int>(reduced_.size());
-    for (int i = 0; i < shape.rank(); ++i)
-      if (shape[i] != 1) out[static_cast<size_t>(i)] = at[static_cast<size_t>(i + shift)];
+    for (int i = 0; i < shape.rank(); ++i) {
+      if (shape[i] == 1) continue;
+      const int axis = i + shift;
+      if (axis < static_cast<int>(leading_) || shape[i] != space_.space[axis]) return std::nullopt;
+      out[static_cast<size_t>(i)] = column[static_cast<size_t>(axis)];
+    }
     return out;
   }
 
-  void read_rows(std::vector<Reducer>& reducers, const Coordinates& column) {
+  void for_each_row(const Coordinates& column,
+                    const std::function<void(const Coordinates&, Value*)>& body) {
     frame_.loop(emitter_.index(0), emitter_.index(rows_), 1, [&](Value* row) {
       RegionEmitter::Scope scope(emitter_);
       Coordinates at = column;
       std::vector<Value*> position = delinearize(emitter_, row, reduced_);
       for (size_t i = 0; i < position.size(); ++i) at[i] = {position[i], 0};
+      body(at, row);
+    });
+  }
+
+  /// The place of the vector in a buffer.
+  Value* in_buffer(Value* row) { return b_.CreateMul(row, emitter_.index(lanes_)); }
+
+  void read_rows(int level, std::vector<Reducer>& reducers, const Coordinates& column) {
+    for_each_row(column, [&](const Coordinates& at, Value* row) {
+      buffers_.use(level, at, in_buffer(row));
       for (Reducer& reducer : reducers)
         reducer.add(emitter_.eval_vector(reducer.op().operand(0), at), row);
     });
+    buffers_.leave(level);
   }
 
   void read_parts(std::vector<Reducer>& reducers, Value* column) {
@@ -103,24 +138,53 @@ class ColumnsEmitter {
     });
   }
 
+  /// A single column is the first lane of a vector whose lanes are all alike.
+  void store(int number, ir::Value yielded, const Coordinates& at) {
+    Value* value = emitter_.eval_vector(yielded, at);
+    if (last_ == 1) value = b_.CreateExtractElement(value, uint64_t{0});
+    emitter_.store(number, value, at);
+  }
+
+  bool is_full(ir::Value yielded) const { return !parts_ && levels_.is_full(yielded); }
+
+  /// Everything of column shape that a loop needs is computed before it, once.
+  void eval_column_values(int level, const Coordinates& column) {
+    for (ir::Value value : levels_.line_operands(level))
+      if (const auto at = of_column_value(value.shape(), column)) emitter_.eval(value, *at);
+  }
+
   /// `linear`: the row-major index of the column among all.
   void emit_columns(const Coordinates& column, Value* linear) {
-    std::vector<Reducer> reducers;
-    for (const ir::Op* op : reductions_) reducers.emplace_back(emitter_, *op, lanes_);
-    for (Reducer& reducer : reducers) reducer.begin();
-    parts_ ? read_parts(reducers, linear) : read_rows(reducers, column);
-    for (Reducer& reducer : reducers)
-      emitter_.preset(reducer.op().result(), reducer.finish(rows_, /*fold_lanes=*/false), false);
     RegionEmitter::Scope scope(emitter_);
-    // A single column is the first lane of a vector whose lanes are all alike.
-    bool single = last_ == 1;
-    for (const auto& [number, yielded] : yields_) {
-      Coordinates at = of_column_value(yielded.shape(), column);
-      Value* value = emitter_.eval_vector(yielded, at);
-      if (single) value = b_.CreateExtractElement(value, uint64_t{0});
-      emitter_.store(number, value, at);
+    buffers_.begin_line();
+    const int last = levels_.deepest() + 1;
+    for (int level = 1; level < last; ++level) {
+      std::vector<Reducer> reducers;
+      for (const ir::Op* op : levels_.reductions(level))
+        reducers.emplace_back(emitter_, *op, lanes_);
+      if (!parts_) eval_column_values(level, column);
+      for (Reducer& reducer : reducers) reducer.begin();
+      parts_ ? read_parts(reducers, linear) : read_rows(level, reducers, column);
+      for (Reducer& reducer : reducers)
+        emitter_.preset(reducer.op().result(), reducer.finish(rows_, /*fold_lanes=*/false), false);
     }
-    for (const ir::Op* op : reductions_) emitter_.forget(op->result());
+    for (const auto& [number, yielded] : yields_)
+      if (!is_full(yielded)) {
+        const auto at = of_column_value(yielded.shape(), column);
+        MEZZO_CHECK(at, "a yield of columns has another shape, " + ir::to_string(yielded.type()));
+        store(number, yielded, *at);
+      }
+    if (!parts_ && !levels_.roots(last).empty()) {
+      eval_column_values(last, column);
+      for_each_row(column, [&](const Coordinates& at, Value* row) {
+        buffers_.use(last, at, in_buffer(row));
+        for (const auto& [number, yielded] : yields_)
+          if (is_full(yielded)) store(number, yielded, at);
+      });
+      buffers_.leave(last);
+    }
+    for (int level = 1; level < last; ++level)
+      for (const ir::Op* op : levels_.reductions(level)) emitter_.forget(op->result());
   }
 
   KernelFrame& frame_;
@@ -130,10 +194,12 @@ class ColumnsEmitter {
   int64_t grain_;
   const ColumnParts* parts_;
   ir::KernelSpace space_;
-  std::vector<std::pair<int, ir::Value>> yields_;  // with the numbers of their results
-  std::vector<const ir::Op*> reductions_;
+  size_t leading_;  // axes that are reduced
   std::span<const int64_t> reduced_, kept_;
-  int64_t rows_ = 1, last_ = 1, outer_ = 1, runs_ = 1;
+  int64_t rows_, last_, outer_, runs_;
+  ReductionLevels levels_;
+  LineBuffers buffers_;
+  std::vector<std::pair<int, ir::Value>> yields_;  // with the numbers of their results
 };
 
 }  // namespace
@@ -146,7 +212,7 @@ CpuKernel emit_columns(ModuleBuilder& module, const ir::Op& kernel, const std::s
   ColumnsEmitter emitter(frame, kernel, plan.vector, plan.grain, nullptr);
   emitter.emit();
   frame.close();
-  return {{}, {{symbol, emitter.tasks()}}, 0, 0};
+  return {{}, {{symbol, emitter.tasks()}}, emitter.scratch_bytes(), 0};
 }
 
 KernelLaunch emit_column_totals(ModuleBuilder& module, const ir::Op& kernel,

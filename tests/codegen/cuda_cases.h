@@ -44,6 +44,10 @@ std::vector<CudaCase> reduction_cases();
 /// The same over leading axes: one launch, slabs, vectors that divide the columns and others;
 /// several reductions with ops before and behind.
 std::vector<CudaCase> column_cases();
+/// Reductions over leading axes that are made of others: in every type of floats, of integers, with
+/// results of the full shape and without; one row, none, one column, several axes, one slab and
+/// several.
+std::vector<CudaCase> column_chain_cases();
 /// Every scan, and every order, × element type: along memory and across it, in one block and
 /// several.
 std::vector<CudaCase> scan_cases();

@@ -89,6 +89,10 @@ TEST_CASE("reductions over leading axes compute what the interpreter does") {
   check_cases("columns", column_cases(), 4);
 }
 
+TEST_CASE("chains of reductions over leading axes compute what the interpreter does") {
+  check_cases("column chains", column_chain_cases(), 2, ir::Family::Columns);
+}
+
 TEST_CASE("scans compute what the interpreter does") { check_cases("scan", scan_cases(), 4); }
 
 TEST_CASE("orders are those of the interpreter") { check_cases("sort", order_cases(), 4); }

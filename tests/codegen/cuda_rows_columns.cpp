@@ -112,7 +112,85 @@ CudaCase columns_alone(const Shape& shape) {
           })};
 }
 
+/// x over the first `reduced` axes made a mean of 0 and a deviation of 1, scaled and shifted, with
+/// mean and variance; f32 (f64) inside, flagged.
+CudaCase standardised(DType dtype, const Shape& shape, int reduced, bool keepdims) {
+  const DType wide = dtype == DType::F64 ? DType::F64 : DType::F32;
+  const Shape columns(shape.dims().subspan(static_cast<size_t>(reduced)));
+  auto build = [&](Builder& b, std::span<const Value> p) {
+    auto widened = [&](Value value) { return value.dtype() == wide ? value : b.cast(value, wide); };
+    const double count = static_cast<double>(std::max<int64_t>(shape.elements(), 1)) /
+                         static_cast<double>(std::max<int64_t>(columns.elements(), 1));
+    const Value each = b.constant(Type(wide, {}), 1 / count);
+    const Value epsilon = b.constant(Type(wide, {}), 1e-3);
+    auto mean = [&](Value value, int64_t word) {
+      return b.make(OpKind::Mul,
+                    {b.make(OpKind::Sum, {value}, axes(0, reduced, keepdims, word)), each});
+    };
+    const Value x = widened(p[0]), level = mean(x, 0);
+    const Value rest = b.make(OpKind::Sub, {x, level}, {{"word", int64_t{1}}});
+    const Value variance = mean(b.make(OpKind::Square, {rest}), 2);
+    const Value root = b.make(OpKind::Rsqrt, {b.make(OpKind::Add, {variance, epsilon})});
+    const Value norm = b.make(OpKind::Mul, {rest, root}, {{"word", int64_t{3}}});
+    Value y = b.make(OpKind::Add, {b.make(OpKind::Mul, {norm, widened(p[1])}), widened(p[2])});
+    if (dtype != wide)
+      y = b.make(OpKind::Cast, {y}, {{"word", int64_t{4}}}, {y.type().with(dtype)});
+    return std::vector<Value>{level, y, variance};
+  };
+  return {fmt::format("standardised {} of {}", ir::to_string(dtype), ir::to_string(shape)),
+          module_of({Type(dtype, shape), Type(dtype, columns), Type(DType::F32, columns)}, build)};
+}
+
+/// Softmax down the columns: what costs is read by two passes.
+CudaCase softmax_down(DType dtype, const Shape& shape) {
+  return {fmt::format("softmax down {} of {}", ir::to_string(dtype), ir::to_string(shape)),
+          module_of({Type(dtype, shape)}, [&](Builder& b, std::span<const Value> p) {
+            const Value x = dtype == DType::F32 ? p[0] : b.cast(p[0], DType::F32);
+            const Value most = b.make(OpKind::Max, {x}, axes(0, 1, true));
+            const Value power = b.make(OpKind::Exp, {b.make(OpKind::Sub, {x, most})});
+            const Value sum = b.make(OpKind::Sum, {power}, axes(0, 1, false));
+            const Value y = b.make(OpKind::Div, {power, sum});
+            return std::vector<Value>{dtype == DType::F32 ? y : b.cast(y, dtype)};
+          })};
+}
+
+/// Passes of numbers that have no rounding, with a full result and without.
+CudaCase integers_down(DType dtype, const Shape& shape, bool full) {
+  return {fmt::format("integers down {} of {}", ir::to_string(dtype), ir::to_string(shape)),
+          module_of({Type(dtype, shape), Type(dtype, shape)},
+                    [&](Builder& b, std::span<const Value> p) {
+                      const Value top = b.make(OpKind::Max, {p[0]}, axes(0, 1, true));
+                      const Value lower = b.make(OpKind::Minimum, {top, p[1]});
+                      const Value least = b.make(OpKind::Min, {lower}, axes(0, 1, false));
+                      const Value rest = b.make(OpKind::Maximum, {lower, least});
+                      const Value sum = b.make(OpKind::Sum, {rest}, axes(0, 1, false));
+                      return full ? std::vector<Value>{sum, rest, least} : std::vector<Value>{sum};
+                    })};
+}
+
 }  // namespace
+
+std::vector<CudaCase> column_chain_cases() {
+  std::vector<CudaCase> cases;
+  for (DType dtype : {DType::F32, DType::F16, DType::BF16, DType::F64})
+    for (const Shape& shape : {Shape{24, 12}, Shape{300, 96}, Shape{1031, 19}})
+      cases.push_back(standardised(dtype, shape, 1, dtype == DType::F16));
+  // One row, one column, none of either; square; many rows; few; several axes.
+  for (const Shape& shape : {Shape{1, 40}, Shape{77, 1}, Shape{1, 1}, Shape{0, 8}, Shape{5, 0},
+                             Shape{6, 6}, Shape{70001, 3}, Shape{3, 5000}})
+    cases.push_back(standardised(DType::F32, shape, 1, shape[0] == 1));
+  cases.push_back(standardised(DType::F16, {3, 5, 2, 32}, 3, false));
+  cases.push_back(standardised(DType::F32, {2, 1, 3, 7}, 1, true));
+  cases.push_back(standardised(DType::BF16, {9, 4, 1, 5}, 2, false));
+  for (DType dtype : {DType::F32, DType::F16})
+    for (const Shape& shape : {Shape{10, 128}, Shape{1000, 33}, Shape{9000, 16}})
+      cases.push_back(softmax_down(dtype, shape));
+  for (DType dtype : {DType::U8, DType::I32, DType::I64}) {
+    cases.push_back(integers_down(dtype, {65, 33}, true));
+    cases.push_back(integers_down(dtype, {640, 10}, false));
+  }
+  return cases;
+}
 
 std::vector<CudaCase> rows_columns_cases() {
   std::vector<CudaCase> cases;

@@ -91,7 +91,8 @@ bool may_be_yielded(ir::Family family, const ir::KernelSpace& space, const ir::S
                     bool column) {
   const auto dims = space.space.dims();
   if (family == ir::Family::Columns)
-    return shape == ir::Shape(dims.subspan(static_cast<size_t>(space.reduced)));
+    return shape == space.space ||
+           shape == ir::Shape(dims.subspan(static_cast<size_t>(space.reduced)));
   if (column) {
     std::vector<int64_t> kept(dims.begin() + space.kept(), dims.end());
     if (shape == ir::Shape(kept)) return true;

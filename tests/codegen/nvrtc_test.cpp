@@ -134,6 +134,7 @@ TEST_CASE("every scan and every order compiles for both architectures in every e
 TEST_CASE("reductions over rows and columns compile for both architectures in every element type") {
   if (lacks_nvrtc()) return;
   check_cases("rows and columns", rows_columns_cases(), 2);
+  check_cases("column chains", column_chain_cases(), 2);
 }
 
 TEST_CASE("updates of every optimizer compile for both architectures in every element type") {

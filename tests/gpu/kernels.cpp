@@ -234,6 +234,7 @@ void check_kernels(const Options& options, Report& report) {
   check_family("scan", test::scan_cases(), share(29), options, report);
   check_family("sort", test::order_cases(), share(29), options, report);
   check_family("rows and columns", test::rows_columns_cases(), share(9), options, report);
+  check_family("column chains", test::column_chain_cases(), share(9), options, report);
   check_family("optimizer", optimizers(), share(9), options, report);
   check_family("products", products(options.quick), share(3), options, report);
   check_family("random graphs", random_graphs(options.quick ? 2 : 200), 1, options, report);

@@ -239,12 +239,13 @@ TEST_CASE("kernels hold what their family admits") {
 TEST_CASE("a value that a kernel makes runs along its space in one way") {
   auto of_square = [](const std::string& family, const std::string& results,
                       const std::string& body) {
+    const std::string names = results.find(',') == std::string::npos ? "%r" : "%r, %s";
     return found(
         *parse("module @m attributes {stage = \"fused\"} { func @f(%x: tensor<6x6xf32>, "
                "%b: tensor<6xf32>) -> (" +
-               results + ") { %r = kernel @k0 (%x = %x, %b = %b) {family = \"" + family +
+               results + ") { " + names + " = kernel @k0 (%x = %x, %b = %b) {family = \"" + family +
                "\"} : (tensor<6x6xf32>, tensor<6xf32>) -> (" + results + ") {\n" + body +
-               "\n} return %r : " + results + " } }"));
+               "\n} return " + names + " : (" + results + ") } }"));
   };
   const std::string square = "tensor<6x6xf32>";
   const std::string unfit =
@@ -261,7 +262,16 @@ TEST_CASE("a value that a kernel makes runs along its space in one way") {
   CHECK(of_square("columns", square,
                   "%s = sum %x {axes = [0]} : tensor<6x6xf32> -> tensor<6xf32>\n"
                   "%y = sub %x, %s : (tensor<6x6xf32>, tensor<6xf32>) -> tensor<6x6xf32>\n"
+                  "yield %y : tensor<6x6xf32>") == "");
+  CHECK(of_square("columns", square,
+                  "%s = sum %x {axes = [0]} : tensor<6x6xf32> -> tensor<6xf32>\n"
+                  "%t = reshape %s {shape = [6, 1]} : tensor<6xf32> -> tensor<6x1xf32>\n"
+                  "%y = sub %x, %t : (tensor<6x6xf32>, tensor<6x1xf32>) -> tensor<6x6xf32>\n"
                   "yield %y : tensor<6x6xf32>") == unfit + "a columns kernel\n");
+  CHECK(of_square("columns", square + ", tensor<6xf32>",
+                  "%y = relu %x : tensor<6x6xf32>\n"
+                  "%s = sum %y {axes = [0]} : tensor<6x6xf32> -> tensor<6xf32>\n"
+                  "yield %y, %s : (tensor<6x6xf32>, tensor<6xf32>)") == "");
   CHECK(of_square("elementwise", square,
                   "%e = exp %x : tensor<6x6xf32>\n"
                   "%t = transpose %e {perm = [1, 0]} : tensor<6x6xf32>\n"

@@ -158,6 +158,7 @@ class Drawer {
     }
   }
 
+  /// Side by side, or each made of those before it.
   void columns() {
     draw_shape(1 + static_cast<int>(dice_.roll(2)));
     std::vector<int64_t> dims{kColumnLengths[dice_.roll(std::size(kColumnLengths))]};
@@ -166,17 +167,23 @@ class Drawer {
     declare_parameters();
     std::vector<Value> pool = full_values();
     std::vector<Value> results;
+    const bool chained = dice_.one_in(2);
     const int64_t reductions = 1 + dice_.roll(3);
     for (int64_t i = 0; i < reductions; ++i) {
       if (!dice_.one_in(3)) pool.push_back(step(pool));
       const OpKind kinds[] = {OpKind::Sum, OpKind::Sum, OpKind::Max, OpKind::Min};
       Attrs attrs;
       attrs.set("axes", Attr(std::vector<int64_t>{0}));
+      if (dice_.one_in(2)) attrs.set("keepdims", true);
       Value reduced = builder_.make(kinds[dice_.roll(4)], {full(pool.back())}, attrs);
       if (dice_.one_in(2)) reduced = builder_.make(OpKind::Tanh, {reduced});
+      if (chained)
+        pool.push_back(builder_.make(dice_.one_in(2) ? OpKind::Sub : OpKind::Mul,
+                                     {full(pool.back()), reduced}));
       if (dice_.one_in(3)) reduced = builder_.cast(reduced, DType::F16);
-      results.push_back(reduced);
+      if (!chained || dice_.one_in(2)) results.push_back(reduced);
     }
+    if (chained && (results.empty() || dice_.one_in(2))) results.push_back(narrow(pool.back()));
     finish(results);
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of rows and columns on the device under test against the interpreter: the cases of the
-// CUDA back end and random regions, with one thread and with two, whose bits are the same.
+// Kernels of columns, and of rows and columns, on the device under test against the interpreter:
+// the cases of the CUDA back end and random regions, with one thread and with two, whose bits are
+// the same.
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/printer.h>
 #include <support/random_region.h>
@@ -15,16 +16,15 @@
 namespace mezzo::test {
 namespace {
 
-bool has_rows_and_columns(const runtime::Executable& executable) {
+bool has_kernel_of(ir::Family family, const runtime::Executable& executable) {
   for (const ir::Op& op : executable.function().body())
-    if (op.kind() == ir::OpKind::Kernel && ir::family_of(op) == ir::Family::RowsColumns)
-      return true;
+    if (op.kind() == ir::OpKind::Kernel && ir::family_of(op) == family) return true;
   return false;
 }
 
 /// Two threads and one give the same bits; the outcome of one, which is also the interpreter's but
 /// for roundings if `small_error`. Whether some kernel was of the family.
-bool compare(const ir::Module& module, uint64_t seed, bool small_error) {
+bool compare(const ir::Module& module, ir::Family family, uint64_t seed, bool small_error) {
   const std::string text = ir::print(module), function = module.functions()[0]->name();
   INFO(text);
   std::vector<Outcome> outcomes;
@@ -36,7 +36,7 @@ bool compare(const ir::Module& module, uint64_t seed, bool small_error) {
     auto executable = compile_text(text, function, options);
     const Tensors inputs = inputs_for(executable->function(), seed, {});
     outcomes.push_back(run_compiled(*executable, inputs));
-    found = has_rows_and_columns(*executable);
+    found = has_kernel_of(family, *executable);
     if (threads > 1 || !small_error) continue;
     const Outcome wanted = run_interpreted(*executable, inputs);
     for (size_t i = 0; i < wanted.results.size(); ++i) {
@@ -50,33 +50,49 @@ bool compare(const ir::Module& module, uint64_t seed, bool small_error) {
   return found;
 }
 
-TEST_CASE("kernels of rows and columns compute what the interpreter does") {
-  for (const CudaCase& each : rows_columns_cases()) {
-    INFO(each.name);
-    CHECK(compare(*each.module, 3, true));
-  }
-}
-
-TEST_CASE("each op of random regions of rows and columns is right for what it was given") {
+/// Random regions as they are, and with every value a result: each op is right for the operands
+/// that it had.
+void check_regions(RegionFamily drawn, ir::Family family) {
   constexpr int kRegions = 30;
   int found = 0, found_with_all = 0;
   for (uint64_t seed = 1; seed <= kRegions; ++seed) {
     INFO("seed " << seed);
-    std::unique_ptr<ir::Module> module = random_region(RegionFamily::RowsColumns, seed);
-    found += compare(*module, seed, false);
-    // Every value a result, each right for the operands that it had.
+    std::unique_ptr<ir::Module> module = random_region(drawn, seed);
+    found += compare(*module, family, seed, false);
     ir::Function& function = *module->functions()[0];
     std::vector<ir::Value> values;
     for (const ir::Op& op : function.body())
       if (op.num_results() == 1 && op.kind() != ir::OpKind::Constant) values.push_back(op.result());
     function.set_results(values, std::vector<ir::Attrs>(values.size()));
-    found_with_all += compare(*module, seed, false);
+    found_with_all += compare(*module, family, seed, false);
     CHECK(check_ops(*module, inputs_for(function, seed, {}), true) == "");
   }
-  fmt::print("{} of {} random regions have a kernel of rows and columns, {} with all values\n",
-             found, kRegions, found_with_all);
+  fmt::print("{} of {} random regions have a kernel of {}, {} with all values\n", found, kRegions,
+             ir::to_string(family), found_with_all);
   CHECK(found > kRegions / 2);
   CHECK(found_with_all > kRegions / 2);
+}
+
+TEST_CASE("kernels of rows and columns compute what the interpreter does") {
+  for (const CudaCase& each : rows_columns_cases()) {
+    INFO(each.name);
+    CHECK(compare(*each.module, ir::Family::RowsColumns, 3, true));
+  }
+}
+
+TEST_CASE("chains of reductions over leading axes compute what the interpreter does") {
+  for (const CudaCase& each : column_chain_cases()) {
+    INFO(each.name);
+    CHECK(compare(*each.module, ir::Family::Columns, 5, true));
+  }
+}
+
+TEST_CASE("each op of random regions of rows and columns is right for what it was given") {
+  check_regions(RegionFamily::RowsColumns, ir::Family::RowsColumns);
+}
+
+TEST_CASE("each op of random regions of columns is right for what it was given") {
+  check_regions(RegionFamily::Columns, ir::Family::Columns);
 }
 
 }  // namespace
