@@ -20,7 +20,9 @@
 // but the last, are brought to the last axes by a transposition; (1) every op joins the group of a
 // producer when the family rules take the union and no cycle arises (program order, so epilogues
 // and chains grow forwards); (2) groups without product whose every reader is one other group are
-// pulled into it (prologues, masks, small operands); (3) a columns group joins the rows group that
+// pulled into it (prologues, masks, small operands); a chain of column reductions takes in what has
+// the full shape and is made of them, but leaves no such tensor to the backward pass, and stays apart
+// where it would have few columns for many elements; (3) a columns group joins the rows group that
 // makes, or reads too, a value that it reduces, so that no kernel reads that value for the columns
 // alone (the gradients of a normalisation's scale and shift; a bias behind a loss); rows of more
 // than 16384 elements stay alone; then (2) once more; (4) parameter updates become optimizer
