@@ -4,8 +4,8 @@
 // (the corrected two-pass algorithm of Chan, Golub and LeVeque, "Algorithms for computing the
 // sample variance", 1983); an element is normalised as (x - mean) - shift, where shift is what the
 // rounded mean lacks. Reductions over the last axes are one kernel of rows, also with the gradients
-// of weight and bias; batch norm, which reduces over the leading axes, is one of columns; groups are
-// rows of a view with the groups in front.
+// of weight and bias; batch norm, which reduces over the leading axes, is one of columns; groups
+// are rows of a view with the groups in front.
 #include <mezzo/passes/decompose_parts.h>
 
 #include <limits>

@@ -95,15 +95,15 @@ void ColumnText::store_partials(const std::vector<std::string>& arrays, const st
   out.close();
 }
 
-std::vector<std::string> ColumnText::add_slabs() {
+ColumnArrays ColumnText::add_slabs() {
   begin_entry(true);
-  return add_slabs_of(reductions_.size(), false);
+  return add_slabs_of(reductions_.size());
 }
 
-std::vector<std::string> ColumnText::add_slabs_of(size_t count, bool shared) {
+ColumnArrays ColumnText::add_slabs_of(size_t count) {
   SourceWriter& out = region_.writer(Level::Thread);
   std::vector<std::string> totals;
-  if (count == 0) return totals;
+  if (count == 0) return {totals, ColumnArrays::Hold::Totals};
   for (const Reduction& reduction : std::span(reductions_).first(count)) {
     totals.push_back(region_.name("b"));
     declare_accumulators(out, reduction.total_type(), reduction.initial, totals.back(), lanes());
@@ -122,24 +122,38 @@ std::vector<std::string> ColumnText::add_slabs_of(size_t count, bool shared) {
   }
   out.close();
   fold_threads(totals);
-  for (const std::string& total : totals)
-    if (shared) out.line(fmt::format("share_columns<{}, {}>({}, parts);", width_, height_, total));
-  return totals;
+  return {totals, ColumnArrays::Hold::Totals};
 }
 
-void ColumnText::present_totals(const std::vector<std::string>& totals) {
-  for (size_t i = 0; i < totals.size(); ++i) present(i, totals[i], true);
+ColumnArrays ColumnText::share(const ColumnArrays& totals) {
+  SourceWriter& out = region_.writer(Level::Thread);
+  ColumnArrays values{{}, ColumnArrays::Hold::Values};
+  for (size_t i = 0; i < totals.names.size(); ++i) {
+    const Reduction& reduction = reductions_[i];
+    const std::string_view type = compute_type_name(reduction.op->result().dtype());
+    const std::string& value = values.names.emplace_back(region_.name("known"));
+    out.line(fmt::format("{} {}[{}];", type, value, lanes()));
+    out.line("#pragma unroll");
+    out.line(fmt::format("for (u32 j = 0; j < {}; ++j) {}[j] = ({}){};", lanes(), value, type,
+                         reduction.settled(totals.names[i] + "[j]")));
+    out.line(fmt::format("share_columns<{}, {}>({}, parts);", width_, height_, value));
+  }
+  return values;
 }
 
-void ColumnText::write_results(std::span<const int> yields, const std::vector<std::string>& arrays,
-                               bool totals, const std::string& condition) {
+void ColumnText::present(const ColumnArrays& arrays) {
+  for (size_t i = 0; i < arrays.names.size(); ++i) present(i, arrays.names[i], arrays.hold);
+}
+
+void ColumnText::write_results(std::span<const int> yields, const ColumnArrays& arrays,
+                               const std::string& condition) {
   const ir::Op* yield = kernel_.body()->terminator();
   // All are evaluated before any is stored.
   std::vector<std::string> stores;
   region_.enter(4);
   region_.enter_lanes(4);
   const TextCoordinates kept = decompose("m");
-  for (size_t i = 0; i < reductions_.size(); ++i) present(i, arrays[i], totals);
+  present(arrays);
   for (int r : yields) {
     const ir::Value value = yield->operand(r);
     const std::string result = region_.eval_to_store(value, of_column(value.shape(), kept)).text;
@@ -156,9 +170,12 @@ void ColumnText::write_results(std::span<const int> yields, const std::vector<st
 }
 
 /// A reduction's value in a lane of the epilogue.
-void ColumnText::present(size_t i, const std::string& array, bool total) {
+void ColumnText::present(size_t i, const std::string& array, ColumnArrays::Hold hold) {
   const Reduction& reduction = reductions_[i];
   const std::string element = array + (lanes() > 1 ? "[j]" : "[0]");
+  if (hold == ColumnArrays::Hold::Values)
+    return region_.preset(reduction.op->result(), {element, Level::Lane});
+  const bool total = hold == ColumnArrays::Hold::Totals;
   const std::string from = total ? reduction.total_type() : reduction.type;
   const std::string_view type = compute_type_name(reduction.op->result().dtype());
   const std::string value = reduction.settled(element);

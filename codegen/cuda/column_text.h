@@ -14,6 +14,17 @@
 
 namespace mezzo::codegen {
 
+/// Arrays of a thread, one a reduction and one element a lane.
+struct ColumnArrays {
+  enum class Hold : uint8_t {
+    Accumulators,  // of the type of the accumulator
+    Totals,        // of slabs
+    Values         // of the reductions, in their compute types
+  };
+  std::vector<std::string> names;
+  Hold hold = Hold::Accumulators;
+};
+
 class ColumnText {
  public:
   /// `reductions` over `slabs` slabs of rows; `dims`: the axes that stay.
@@ -50,23 +61,24 @@ class ColumnText {
   /// Stores those of the reductions from `begin` on, from the first row of threads.
   void store_partials(const std::vector<std::string>& arrays, const std::string& slab,
                       size_t begin = 0);
-  /// The entry that adds the slabs; names of the totals, which the first row of threads has.
-  std::vector<std::string> add_slabs();
-  /// The totals of the first `count` reductions in an entry that has begun for totals; `shared`:
-  /// all threads of a column have them.
-  std::vector<std::string> add_slabs_of(size_t count, bool shared);
+  /// The entry that adds the slabs, whose totals the first row of threads has.
+  ColumnArrays add_slabs();
+  /// The same of the first `count` reductions, in an entry that has begun for totals.
+  ColumnArrays add_slabs_of(size_t count);
+  /// All threads of a column get what the totals give.
+  ColumnArrays share(const ColumnArrays& totals);
 
-  /// Makes the totals of the first reductions known, in the code of a lane.
-  void present_totals(const std::vector<std::string>& totals);
-  /// Stores the results with the numbers `yields`, from the accumulators or totals `arrays`, in the
-  /// first row of threads, where `condition` holds.
-  void write_results(std::span<const int> yields, const std::vector<std::string>& arrays,
-                     bool totals, const std::string& condition = "");
+  /// Makes the reductions that have arrays known, in the code of a lane.
+  void present(const ColumnArrays& arrays);
+  /// Stores the results with the numbers `yields` in the first row of threads, where `condition`
+  /// holds.
+  void write_results(std::span<const int> yields, const ColumnArrays& arrays,
+                     const std::string& condition = "");
 
  private:
   std::string number(int64_t value) const { return region_.index_literal(value); }
   int lanes() const { return region_.lanes(); }
-  void present(size_t i, const std::string& array, bool total);
+  void present(size_t i, const std::string& array, ColumnArrays::Hold hold);
   /// Coordinates of a value of column shape: reduced axes are dropped or of length 1.
   TextCoordinates of_column(const ir::Shape& shape, const TextCoordinates& kept) const;
 

@@ -97,9 +97,9 @@ class ColumnsEmitter {
       columns_.store_partials(sums, "slab");
       entries.push_back({source.name, threads_, region_.take_body()});
       source.launches.push_back(launch(source.name + "_total", columns_.blocks()));
-      columns_.write_results(column_results_, columns_.add_slabs(), true);
+      columns_.write_results(column_results_, columns_.add_slabs());
     } else {
-      columns_.write_results(column_results_, sums, false);
+      columns_.write_results(column_results_, {sums});
     }
     entries.push_back({source.launches.back().entry, threads_, region_.take_body()});
     source.text = region_.finish(entries, slabs_ > 1);
@@ -116,16 +116,19 @@ class ColumnsEmitter {
     for (size_t pass = 0; pass < passes_.size(); ++pass) {
       columns_.begin_entry(true);
       place_slab();
-      const std::vector<std::string> totals = columns_.add_slabs_of(known, true);
-      columns_.store_partials(add_rows(pass, totals), "slab", known);
+      const ColumnArrays before = columns_.share(columns_.add_slabs_of(known));
+      columns_.store_partials(add_rows(pass, before), "slab", known);
       known += passes_[pass].size();
       add_entry(fmt::format("{}_{}", source.name, pass), columns_.blocks() * slabs_);
     }
     columns_.begin_entry(true);
     if (!full_.empty()) place_slab();
-    const std::vector<std::string> totals = columns_.add_slabs_of(known, !full_.empty());
-    if (!full_.empty()) store_rows(totals);
-    columns_.write_results(column_results_, totals, true, full_.empty() ? "" : "slab == 0");
+    ColumnArrays all = columns_.add_slabs_of(known);
+    if (!full_.empty()) {
+      all = columns_.share(all);
+      store_rows(all);
+    }
+    columns_.write_results(column_results_, all, full_.empty() ? "" : "slab == 0");
     add_entry(source.name, columns_.blocks() * (full_.empty() ? 1 : slabs_));
     source.text = region_.finish(entries, true);
   }
@@ -178,9 +181,9 @@ class ColumnsEmitter {
     thread().close();
   }
 
-  /// Runs a pass, with the totals of those before; the names of what the first row of threads then
-  /// has.
-  std::vector<std::string> add_rows(size_t pass, const std::vector<std::string>& totals) {
+  /// Runs a pass, with what those before have given; the names of what the first row of threads
+  /// then has.
+  std::vector<std::string> add_rows(size_t pass, const ColumnArrays& before) {
     const std::vector<Reduction>& reductions = passes_[pass];
     std::vector<std::string> sums;
     for (const Reduction& reduction : reductions) {
@@ -188,19 +191,19 @@ class ColumnsEmitter {
       declare_accumulators(thread(), reduction.type, reduction.initial, sums.back(), lanes_);
     }
     for_each_row("", [&](const TextCoordinates& at) {
-      columns_.present_totals(totals);
+      columns_.present(before);
       for (size_t i = 0; i < sums.size(); ++i) accumulate(region_, reductions[i], sums[i], at);
       return std::vector<std::string>();
     });
-    columns_.fold_threads(sums, totals.size());
+    columns_.fold_threads(sums, before.names.size());
     return sums;
   }
 
-  void store_rows(const std::vector<std::string>& totals) {
+  void store_rows(const ColumnArrays& all) {
     const ir::Op* yield = kernel_.body()->terminator();
     const std::string own = fmt::format("place < {}", number(columns_.columns()));
     for_each_row(own, [&](const TextCoordinates& at) {
-      columns_.present_totals(totals);
+      columns_.present(all);
       std::vector<std::string> stores;
       for (int r : full_) {
         const std::string result = region_.eval_to_store(yield->operand(r), at).text;
