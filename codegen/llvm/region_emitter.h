@@ -136,6 +136,7 @@ class RegionEmitter {
   llvm::Value* shorten_to_double(llvm::Value* value);
   llvm::Value* any_lane(llvm::Value* condition);
   void accumulate(const ir::Op& op, unsigned bit, llvm::Value* condition);
+  void watch_magnitude(const ir::Op& op, llvm::Value* value);
   /// The index differs from lane to lane.
   static bool varies(const AxisIndex& axis);
   static bool uniform(const Coordinates& at);
@@ -149,8 +150,10 @@ class RegionEmitter {
   int lanes_ = 1;
   llvm::Value* mask_ = nullptr;
   std::vector<std::map<Key, llvm::Value*>> known_;
-  /// (word, bit) -> accumulator on the stack, a mask of kFlagLanes lanes
+  /// (word and lanes, bit) -> accumulator on the stack, a mask of i32
   std::map<std::pair<int64_t, unsigned>, llvm::Value*> flags_;
+  /// (word, lanes) -> the largest magnitude so far, on the stack
+  std::map<std::pair<int64_t, int>, llvm::Value*> magnitudes_;
   llvm::Value* range_flag_ = nullptr;
   std::unordered_map<const ir::Op*, int> slots_;
   std::unordered_map<const ir::ValueDef*, llvm::Value*> presets_;

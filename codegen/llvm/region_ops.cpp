@@ -290,6 +290,25 @@ void RegionEmitter::accumulate(const ir::Op& op, unsigned bit, Value* condition)
   b.CreateStore(b.CreateOr(b.CreateLoad(stored, slot), b.CreateSExt(condition, stored)), slot);
 }
 
+/// Bits of infinity in f32: magnitudes that are no numbers have no less.
+constexpr uint32_t kInfinityBits = 0x7f800000, kSignBit = 0x80000000;
+
+/// The largest magnitude of what a word watches, as an integer: an instruction less than a
+/// comparison for each value.
+void RegionEmitter::watch_magnitude(const ir::Op& op, Value* value) {
+  llvm::IRBuilderBase& b = builder();
+  const int lanes = lanes_of(value);
+  llvm::Type* type = lanes == 1
+                         ? static_cast<llvm::Type*>(b.getInt32Ty())
+                         : llvm::FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(lanes));
+  Value* bits = b.CreateAnd(b.CreateBitCast(value, type), llvm::ConstantInt::get(type, ~kSignBit));
+  if (lanes > 1 && mask_) bits = b.CreateSelect(mask_, bits, llvm::Constant::getNullValue(type));
+  Value*& slot = magnitudes_[{op.attrs().get_int("word"), lanes}];
+  if (!slot) slot = zeroed_slot(type);
+  Value* largest = b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, b.CreateLoad(type, slot), bits);
+  b.CreateStore(largest, slot);
+}
+
 void RegionEmitter::flag(const ir::Op& op, const std::vector<Value*>& x, Value* unrounded,
                          Value* rounded) {
   if (!op.attrs().has("word") || !ir::is_float(op.result().dtype())) return;
@@ -298,8 +317,10 @@ void RegionEmitter::flag(const ir::Op& op, const std::vector<Value*>& x, Value* 
     Value* magnitude = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value);
     return b.CreateFCmpUEQ(magnitude, llvm::ConstantFP::getInfinity(value->getType()));
   };
-  Value* after = nonfinite(rounded);
-  accumulate(op, static_cast<unsigned>(FlagBit::NonFinite), after);
+  if (rounded->getType()->getScalarType()->isFloatTy())
+    watch_magnitude(op, rounded);
+  else
+    accumulate(op, static_cast<unsigned>(FlagBit::NonFinite), nonfinite(rounded));
   if (ir::is_16bit(op.result().dtype())) {
     Value* source = op.kind() == OpKind::Cast && x.size() == 1 ? x[0] : unrounded;
     Value* magnitude = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, rounded);
@@ -334,6 +355,16 @@ void RegionEmitter::write_flags() {
     if (type->isVectorTy()) seen = b.CreateOrReduce(seen);
     Value* bits = b.CreateAnd(seen, b.getInt32(bit));
     Value*& total = totals[packed / 64];
+    total = total ? b.CreateOr(total, bits) : bits;
+  }
+  for (const auto& [key, slot] : magnitudes_) {
+    llvm::Type* type = llvm::cast<llvm::AllocaInst>(slot)->getAllocatedType();
+    Value* largest = b.CreateLoad(type, slot);
+    if (type->isVectorTy()) largest = b.CreateIntMaxReduce(largest, /*IsSigned=*/false);
+    Value* bits =
+        b.CreateSelect(b.CreateICmpUGE(largest, b.getInt32(kInfinityBits)),
+                       b.getInt32(static_cast<unsigned>(FlagBit::NonFinite)), b.getInt32(0));
+    Value*& total = totals[key.first];
     total = total ? b.CreateOr(total, bits) : bits;
   }
   auto write = [&](Value* address, Value* bits) {
