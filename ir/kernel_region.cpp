@@ -118,6 +118,24 @@ std::unordered_set<const Op*> column_ops(std::span<Op* const> ops) {
   return columns;
 }
 
+std::vector<std::vector<const Op*>> reduction_levels(std::span<Op* const> ops) {
+  std::unordered_map<const Op*, size_t> depth;  // levels that are known before the op
+  std::vector<std::vector<const Op*>> levels;
+  for (const Op* op : ops) {
+    size_t after = 0;
+    for (Value operand : op->operands())
+      if (!operand.is_parameter())
+        if (auto it = depth.find(operand.op()); it != depth.end())
+          after = std::max(after, it->second);
+    if (is_reduction(op->kind())) {
+      if (levels.size() <= after) levels.resize(after + 1);
+      levels[after++].push_back(op);
+    }
+    depth[op] = after;
+  }
+  return levels;
+}
+
 std::vector<std::vector<Value>> optimizer_segments(const Op& kernel) {
   // Union-find over ops; constants, iota and scalars belong to no segment.
   std::unordered_map<const Op*, const Op*> parent;

@@ -60,6 +60,10 @@ std::vector<Op*> kernel_ops(const Op& kernel);
 /// Of `ops`, which are in program order: column reductions and what depends on one.
 std::unordered_set<const Op*> column_ops(std::span<Op* const> ops);
 
+/// The reductions among `ops`, which are in program order, in levels: each after those that it is
+/// made of.
+std::vector<std::vector<const Op*>> reduction_levels(std::span<Op* const> ops);
+
 /// The segments of an optimizer kernel, each as its yields (which all have one shape): connected
 /// sets of ops that share only parameters, constants and scalars.
 std::vector<std::vector<Value>> optimizer_segments(const Op& kernel);

@@ -305,15 +305,12 @@ bool columns_stand_last(const KernelOps& ops, const std::unordered_set<const Op*
   return true;
 }
 
-/// `columns`: column reductions and what is made of them, `count`: the axes that they reduce.
-bool is_chained(const std::unordered_set<const Op*>& columns, std::span<const Value> outputs,
-                const Shape& space, int count) {
-  for (const Op* op : columns)
-    if (is_reduction(op->kind()) && !op->operand(0).is_parameter() &&
-        columns.contains(op->operand(0).op()))
-      return true;
-  return std::ranges::any_of(
-      outputs, [&](Value value) { return !columns_output_map(value.shape(), space, count); });
+/// `count`: leading axes that are reduced.
+bool is_chained(const KernelOps& ops, std::span<const Value> outputs, const Shape& space,
+                int count) {
+  return reduction_levels(ops).size() > 1 || std::ranges::any_of(outputs, [&](Value value) {
+           return !columns_output_map(value.shape(), space, count);
+         });
 }
 
 std::optional<Classified> classify_reductions(const KernelOps& ops,
@@ -337,6 +334,7 @@ std::optional<Classified> classify_reductions(const KernelOps& ops,
   if (!mapper.propagate()) return std::nullopt;
   // A reduction gives the kept axes in their places. What is read along others (a square space
   // reduced behind a transposition, then read beside the untransposed value) is another kernel's.
+  // A column reduction that nothing reads has no place in a pass.
   for (const Op* op : ops) {
     if (!is_reduction(op->kind())) continue;
     const AxisMap* map = mapper.map_of(op);
@@ -345,7 +343,7 @@ std::optional<Classified> classify_reductions(const KernelOps& ops,
   if (row_axes != 0 && column_axes != 0 && !columns_stand_last(ops, columns, *reductions, mapper))
     return std::nullopt;
   return Classified{family, space, row_axes != 0 ? row_axes : column_axes,
-                    family == Family::Columns && is_chained(columns, outputs, space, column_axes)};
+                    family == Family::Columns && is_chained(ops, outputs, space, column_axes)};
 }
 
 /// Behind an operand of the product: pointwise ops that keep the element count of the operand (or

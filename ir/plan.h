@@ -24,6 +24,9 @@ enum class Family : uint8_t {
 /// has, they add no error that counts.
 inline constexpr int64_t kSumBlock = 256;
 
+/// Bytes of each row that the task of a chain of columns takes at least: the line of a cache.
+inline constexpr int64_t kBytesOfChain = 64;
+
 /// The least integer from a / b on, for numbers that are not negative; 0 for b = 0.
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
 

@@ -52,7 +52,8 @@ struct Moments {
   }
 };
 
-/// Without `keepdims` over leading axes.
+/// Over leading axes without `keepdims` the statistics have the shape of a parameter, and nothing
+/// has to reshape them.
 Moments centred_moments(Parts& parts, Value x, const Axes& axes, bool keepdims = true) {
   Moments out;
   out.mean = mean_over(parts, x, axes, keepdims);

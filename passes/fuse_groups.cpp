@@ -28,20 +28,23 @@ bool pays_with_columns(const Classified& kernel) {
   return kernel.family == Family::RowsColumns && columns <= kLongestRowWithColumns;
 }
 
-/// Fewest columns of a chain over a space that no cache holds: with fewer a task for each vector of
-/// columns leaves most of the machine without work, which elementwise kernels would use.
-constexpr int64_t kFewestColumnsOfChain = 32, kCachedElements = 1 << 20;
+/// A space that no cache holds wants work for several threads.
+constexpr int64_t kCachedElements = 1 << 20;
 
 /// Elementwise kernels have more tasks: a chain takes over from them only what is made of its
-/// reductions, and not where it has few columns.
-bool chains_well(const KernelOps& ops, std::span<const Value> outputs, const Classified& chain) {
+/// reductions, and over a large space not where its columns are one task.
+bool chains_well(const KernelOps& ops, std::span<const Value> inputs,
+                 std::span<const Value> outputs, const Classified& chain) {
   const std::unordered_set<const Op*> made = column_ops(ops);
   for (Value value : outputs)
     if (value.shape() == chain.space && !made.contains(value.op())) return false;
-  int64_t columns = 1;
-  for (int64_t dim : chain.space.dims().subspan(static_cast<size_t>(chain.reduced_axes)))
-    columns *= dim;
-  return columns >= kFewestColumnsOfChain || chain.space.elements() <= kCachedElements;
+  int64_t narrowest = 8;
+  for (std::span<const Value> values : {inputs, outputs})
+    for (Value value : values)
+      if (value.type().elements() != 1) narrowest = std::min(narrowest, byte_size(value.dtype()));
+  const Shape columns(chain.space.dims().subspan(static_cast<size_t>(chain.reduced_axes)));
+  return columns.elements() * narrowest >= 2 * kBytesOfChain ||
+         chain.space.elements() <= kCachedElements;
 }
 
 bool is_empty(const Op& op) { return op.result().type().elements() == 0; }
@@ -386,16 +389,19 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
   if (!sensible(producer, consumer, both, how)) return false;
   std::vector<int> all = closure(both);
   if (all.size() > kMaxKernelOps || reads_too_much(all)) return false;
-  const std::optional<Classified> found = classify(ops_of(all), outputs_of(both));
+  const KernelOps ops = ops_of(all);
+  const std::vector<Value> outputs = outputs_of(both);
+  const std::optional<Classified> found = classify(ops, outputs);
   if (!found) return false;
   // Rows and columns come together when each has grown as far as it can alone.
   if (found->family == Family::RowsColumns && how != Merge::Columns && !from.has_columns &&
       !to.has_columns)
     return false;
   if (how == Merge::Columns && !pays_with_columns(*found)) return false;
-  if (found->chained && !chains_well(ops_of(all), outputs_of(both), *found)) return false;
-  // Nor does a chain of columns leave a tensor to the backward pass.
-  if (found->chained && is_forward(from) && !is_forward(to) && makes(to, found->space))
+  if (found->chained && !chains_well(ops, inputs_of(all), outputs, *found)) return false;
+  // Nor does a chain of columns keep a tensor for the backward pass.
+  if (found->chained && how == Merge::Forwards && is_forward(from) && !is_forward(to) &&
+      makes_shape(to, found->space))
     return false;
   if (path_between(producer, consumer)) return false;
   if (how == Merge::Columns && path_between(consumer, producer)) return false;
@@ -414,11 +420,12 @@ bool FuseGraph::try_merge(int producer, int consumer, Merge how) {
 
 bool FuseGraph::is_forward(const Group& group) const {
   return std::ranges::any_of(group.nodes, [&](int node) {
-    return nodes_[static_cast<size_t>(node)].op->role() == "forward";
+    const Op& op = *nodes_[static_cast<size_t>(node)].op;
+    return op.role() == "forward" && !op.attrs().has("replica");
   });
 }
 
-bool FuseGraph::makes(const Group& group, const Shape& shape) const {
+bool FuseGraph::makes_shape(const Group& group, const Shape& shape) const {
   return std::ranges::any_of(group.nodes, [&](int node) {
     return nodes_[static_cast<size_t>(node)].op->result().shape() == shape;
   });

@@ -132,9 +132,10 @@ class FuseGraph {
   };
   Prepared prepare(const std::vector<int>& nodes) const;
   bool is_update(const Group& group) const;
-  /// Some op of it is of the forward pass; has that shape.
+  /// Some op of it is of the forward pass, and not computed again for the backward pass.
   bool is_forward(const Group& group) const;
-  bool makes(const Group& group, const ir::Shape& shape) const;
+  /// Some op of it has a result of that shape.
+  bool makes_shape(const Group& group, const ir::Shape& shape) const;
   /// One kernel of these groups.
   void merge_segments(std::span<const int> joined);
   /// Whether every segment would get its own copy of it.

@@ -194,8 +194,9 @@ Plan plan_rows_columns(const Op& kernel, const Classified& kind, const Target& t
 
 /// Threads of a block stand in a row of vectors, 32 at most, so that a warp reads 512 bytes of a
 /// row or whole rows. Rows are cut into slabs while the device has room for blocks and a thread
-/// keeps work that pays for the second launch; a thread adds no more than 256 rows.
-Plan plan_cuda_columns(const Op& kernel, int64_t rows, int64_t columns, const Target& target) {
+/// keeps work that pays for the launch that adds them; a thread adds no more than 256 rows.
+Plan plan_cuda_columns(const Op& kernel, const Classified& kind, int64_t rows, int64_t columns,
+                       const Target& target) {
   constexpr int64_t kFewestRows = 16, kBlocksPerMultiprocessor = 4;
   Plan plan;
   plan.threads = kCudaThreads;
@@ -212,6 +213,7 @@ Plan plan_cuda_columns(const Op& kernel, int64_t rows, int64_t columns, const Ta
   plan.slices = std::max<int64_t>(1, ceil_div(rows, per_thread * height));
   plan.tasks = blocks * plan.slices;
   plan.reason = plan.slices == 1 ? "one block a column of vectors"
+                : kind.chained   ? "slabs of rows, whose sums a launch adds behind each pass"
                                  : "slabs of rows, whose sums a second launch adds";
   return plan;
 }
@@ -220,19 +222,19 @@ Plan plan_cuda_columns(const Op& kernel, int64_t rows, int64_t columns, const Ta
 /// of a chain reads its columns several times and stores some: as few of them as fill the lines of
 /// a cache, so that the next loop finds them there.
 Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target) {
-  constexpr int64_t kCacheLine = 64;
   const std::span<const int64_t> dims = kind.space.dims();
   const std::span<const int64_t> kept = dims.subspan(static_cast<size_t>(kind.reduced_axes));
   if (target.kind == Target::Kind::Cuda)
-    return plan_cuda_columns(kernel, product(dims.first(dims.size() - kept.size())), product(kept),
-                             target);
+    return plan_cuda_columns(kernel, kind, product(dims.first(dims.size() - kept.size())),
+                             product(kept), target);
   int64_t last = kept.empty() ? 1 : kept.back();
   int64_t outer = kept.empty() ? 1 : product(kept.first(kept.size() - 1));
   Plan plan;
   plan.vector = target.lanes(widest_bytes(kernel));
   plan.grain = 8 * plan.vector;
   if (kind.chained)
-    plan.grain = ceil_div(kCacheLine / narrowest_boundary_bytes(kernel), plan.vector) * plan.vector;
+    plan.grain =
+        ceil_div(kBytesOfChain / narrowest_boundary_bytes(kernel), plan.vector) * plan.vector;
   plan.tasks = outer * ceil_div(last, plan.grain);
   return plan;
 }

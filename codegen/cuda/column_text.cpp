@@ -63,11 +63,27 @@ TextCoordinates ColumnText::decompose(const std::string& prefix) {
   return kept;
 }
 
-void ColumnText::fold_threads(const std::vector<std::string>& arrays, size_t begin) {
+ColumnText::Arrays ColumnText::declare(size_t begin, size_t count) {
+  Arrays arrays;
+  for (const Reduction& reduction : std::span(reductions_).subspan(begin, count)) {
+    arrays.push_back(region_.name("a"));
+    declare_accumulators(region_.writer(Level::Thread), reduction.type, reduction.initial,
+                         arrays.back(), lanes());
+  }
+  return arrays;
+}
+
+void ColumnText::fold_threads(const Arrays& arrays, size_t begin) {
   for (size_t i = 0; i < arrays.size(); ++i)
     region_.writer(Level::Thread)
         .line(fmt::format("reduce_columns<{}, {}, {}>({}, parts);", reductions_[begin + i].fold,
                           width_, height_, arrays[i]));
+}
+
+void ColumnText::share(const Arrays& arrays) {
+  for (const std::string& array : arrays)
+    region_.writer(Level::Thread)
+        .line(fmt::format("share_columns<{}, {}>({}, parts);", width_, height_, array));
 }
 
 int64_t ColumnText::place_partials() {
@@ -85,26 +101,25 @@ std::string ColumnText::partials(size_t i, const std::string& slab) const {
                      reductions_[i].type, offsets_[i], slab, number(columns_));
 }
 
-void ColumnText::store_partials(const std::vector<std::string>& arrays, const std::string& slab,
-                                size_t begin) {
+void ColumnText::open_first_row(const std::string& condition) {
+  region_.writer(Level::Thread)
+      .open(fmt::format("if (y == 0 && place < {}{}{})", number(columns_),
+                        condition.empty() ? "" : " && ", condition));
+}
+
+void ColumnText::store_partials(const Arrays& arrays, const std::string& slab, size_t begin) {
   SourceWriter& out = region_.writer(Level::Thread);
-  out.open(fmt::format("if (y == 0 && place < {})", number(columns_)));
+  open_first_row();
   for (size_t i = 0; i < arrays.size(); ++i)
     out.line(
         fmt::format("store_vector<{}>({}, {});", lanes(), partials(begin + i, slab), arrays[i]));
   out.close();
 }
 
-ColumnArrays ColumnText::add_slabs() {
-  begin_entry(true);
-  return add_slabs_of(reductions_.size());
-}
-
-ColumnArrays ColumnText::add_slabs_of(size_t count) {
+ColumnText::Arrays ColumnText::add_slabs(size_t begin, size_t count) {
   SourceWriter& out = region_.writer(Level::Thread);
-  std::vector<std::string> totals;
-  if (count == 0) return {totals, ColumnArrays::Hold::Totals};
-  for (const Reduction& reduction : std::span(reductions_).first(count)) {
+  Arrays totals;
+  for (const Reduction& reduction : std::span(reductions_).subspan(begin, count)) {
     totals.push_back(region_.name("b"));
     declare_accumulators(out, reduction.total_type(), reduction.initial, totals.back(), lanes());
   }
@@ -112,40 +127,67 @@ ColumnArrays ColumnText::add_slabs_of(size_t count) {
   out.open(fmt::format("for ({} s = y; s < {}; s += {})", region_.index_type(), number(slabs_),
                        height_));
   for (size_t i = 0; i < count; ++i) {
-    const Reduction& reduction = reductions_[i];
+    const Reduction& reduction = reductions_[begin + i];
     const std::string part = region_.name("part");
     out.line(fmt::format("{} {}[{}];", reduction.type, part, lanes()));
-    out.line(fmt::format("load_vector<{}>({}, {});", lanes(), part, partials(i, "s")));
+    out.line(fmt::format("load_vector<{}>({}, {});", lanes(), part, partials(begin + i, "s")));
     out.line("#pragma unroll");
     out.line(fmt::format("for (u32 j = 0; j < {0}; ++j) {1}[j] = {2}::of({1}[j], ({3}){4}[j]);",
                          lanes(), totals[i], reduction.fold, reduction.total_type(), part));
   }
   out.close();
-  fold_threads(totals);
-  return {totals, ColumnArrays::Hold::Totals};
-}
-
-ColumnArrays ColumnText::share(const ColumnArrays& totals) {
-  SourceWriter& out = region_.writer(Level::Thread);
-  ColumnArrays values{{}, ColumnArrays::Hold::Values};
-  for (size_t i = 0; i < totals.names.size(); ++i) {
-    const Reduction& reduction = reductions_[i];
-    const std::string_view type = compute_type_name(reduction.op->result().dtype());
-    const std::string& value = values.names.emplace_back(region_.name("known"));
-    out.line(fmt::format("{} {}[{}];", type, value, lanes()));
+  fold_threads(totals, begin);
+  for (size_t i = 0; i < count; ++i) {
+    const Reduction& reduction = reductions_[begin + i];
+    if (reduction.total_type() == reduction.type) continue;
+    const std::string total = std::exchange(totals[i], region_.name("a"));
+    out.line(fmt::format("{} {}[{}];", reduction.type, totals[i], lanes()));
     out.line("#pragma unroll");
-    out.line(fmt::format("for (u32 j = 0; j < {}; ++j) {}[j] = ({}){};", lanes(), value, type,
-                         reduction.settled(totals.names[i] + "[j]")));
-    out.line(fmt::format("share_columns<{}, {}>({}, parts);", width_, height_, value));
+    out.line(fmt::format("for (u32 j = 0; j < {}; ++j) {}[j] = ({}){}[j];", lanes(), totals[i],
+                         reduction.type, total));
   }
-  return values;
+  return totals;
 }
 
-void ColumnText::present(const ColumnArrays& arrays) {
-  for (size_t i = 0; i < arrays.names.size(); ++i) present(i, arrays.names[i], arrays.hold);
+int64_t ColumnText::place_sums(int64_t offset) {
+  int64_t bytes = 0;
+  for (const Reduction& reduction : reductions_) {
+    sum_offsets_.push_back(offset + bytes);
+    const int64_t all = accumulator_bytes(reduction.type) * columns_;
+    bytes += std::max<int64_t>(ir::ceil_div(all, 256), 1) * 256;
+  }
+  return bytes;
 }
 
-void ColumnText::write_results(std::span<const int> yields, const ColumnArrays& arrays,
+std::string ColumnText::sums(size_t i) const {
+  return fmt::format("reinterpret_cast<{}*>(workspace + {}ull) + c", reductions_[i].type,
+                     sum_offsets_[i]);
+}
+
+void ColumnText::store_sums(const Arrays& arrays, size_t begin) {
+  SourceWriter& out = region_.writer(Level::Thread);
+  open_first_row();
+  for (size_t i = 0; i < arrays.size(); ++i)
+    out.line(fmt::format("store_vector<{}>({}, {});", lanes(), sums(begin + i), arrays[i]));
+  out.close();
+}
+
+ColumnText::Arrays ColumnText::load_sums(size_t count) {
+  SourceWriter& out = region_.writer(Level::Thread);
+  Arrays arrays;
+  for (size_t i = 0; i < count; ++i) {
+    arrays.push_back(region_.name("a"));
+    out.line(fmt::format("{} {}[{}];", reductions_[i].type, arrays[i], lanes()));
+    out.line(fmt::format("load_vector<{}>({}, {});", lanes(), arrays[i], sums(i)));
+  }
+  return arrays;
+}
+
+void ColumnText::present(const Arrays& arrays) {
+  for (size_t i = 0; i < arrays.size(); ++i) present(i, arrays[i]);
+}
+
+void ColumnText::write_results(std::span<const int> yields, const Arrays& arrays,
                                const std::string& condition) {
   const ir::Op* yield = kernel_.body()->terminator();
   // All are evaluated before any is stored.
@@ -163,24 +205,19 @@ void ColumnText::write_results(std::span<const int> yields, const ColumnArrays& 
   for (const std::string& store : stores) region_.writer(Level::Iteration).line(store);
   const std::string text = region_.leave();
   SourceWriter& out = region_.writer(Level::Thread);
-  out.open(fmt::format("if (y == 0 && place < {}{}{})", number(columns_),
-                       condition.empty() ? "" : " && ", condition));
+  open_first_row(condition);
   out.append(text);
   out.close();
 }
 
-/// A reduction's value in a lane of the epilogue.
-void ColumnText::present(size_t i, const std::string& array, ColumnArrays::Hold hold) {
+/// A reduction's value in the code of a lane.
+void ColumnText::present(size_t i, const std::string& array) {
   const Reduction& reduction = reductions_[i];
   const std::string element = array + (lanes() > 1 ? "[j]" : "[0]");
-  if (hold == ColumnArrays::Hold::Values)
-    return region_.preset(reduction.op->result(), {element, Level::Lane});
-  const bool total = hold == ColumnArrays::Hold::Totals;
-  const std::string from = total ? reduction.total_type() : reduction.type;
   const std::string_view type = compute_type_name(reduction.op->result().dtype());
   const std::string value = reduction.settled(element);
   RegionText::Text text{element, Level::Lane};
-  if (from != type || value != element)
+  if (reduction.type != type || value != element)
     text = region_.define(Level::Lane, type, fmt::format("({}){}", type, value),
                           reduction.op->result());
   region_.preset(reduction.op->result(), text);

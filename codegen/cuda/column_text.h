@@ -14,17 +14,6 @@
 
 namespace mezzo::codegen {
 
-/// Arrays of a thread, one a reduction and one element a lane.
-struct ColumnArrays {
-  enum class Hold : uint8_t {
-    Accumulators,  // of the type of the accumulator
-    Totals,        // of slabs
-    Values         // of the reductions, in their compute types
-  };
-  std::vector<std::string> names;
-  Hold hold = Hold::Accumulators;
-};
-
 class ColumnText {
  public:
   /// `reductions` over `slabs` slabs of rows; `dims`: the axes that stay.
@@ -50,35 +39,46 @@ class ColumnText {
   /// Its coordinates, in the code of a lane.
   TextCoordinates decompose(const std::string& prefix);
 
-  /// Adds the accumulators `arrays` of the threads of each column, those of the reductions from
-  /// `begin` on; the first row has them then.
-  void fold_threads(const std::vector<std::string>& arrays, size_t begin = 0);
+  // `arrays`: names of accumulators, one array a reduction from `begin` on, one element a lane.
+  using Arrays = std::vector<std::string>;
+
+  /// Accumulators of nothing seen yet of `count` reductions.
+  Arrays declare(size_t begin, size_t count);
+  /// Adds those of the threads of each column; the first row has them then.
+  void fold_threads(const Arrays& arrays, size_t begin = 0);
+  /// All threads of a column get what the first row has.
+  void share(const Arrays& arrays);
 
   /// Bytes of the workspace for what all slabs leave, never none.
   int64_t place_partials();
   /// A pointer to the accumulators of reduction `i` that `slab` leaves, at column `c`.
   std::string partials(size_t i, const std::string& slab) const;
-  /// Stores those of the reductions from `begin` on, from the first row of threads.
-  void store_partials(const std::vector<std::string>& arrays, const std::string& slab,
-                      size_t begin = 0);
-  /// The entry that adds the slabs, whose totals the first row of threads has.
-  ColumnArrays add_slabs();
-  /// The same of the first `count` reductions, in an entry that has begun for totals.
-  ColumnArrays add_slabs_of(size_t count);
-  /// All threads of a column get what the totals give.
-  ColumnArrays share(const ColumnArrays& totals);
+  /// Stores them from the first row of threads.
+  void store_partials(const Arrays& arrays, const std::string& slab, size_t begin = 0);
+  /// Adds the slabs of `count` reductions, in an entry that has begun for totals; the first row has
+  /// them then, as accumulators.
+  Arrays add_slabs(size_t begin, size_t count);
 
-  /// Makes the reductions that have arrays known, in the code of a lane.
-  void present(const ColumnArrays& arrays);
+  /// Further bytes of the workspace, for what was added up, behind `offset`.
+  int64_t place_sums(int64_t offset);
+  void store_sums(const Arrays& arrays, size_t begin);
+  /// Of the first `count` reductions, in every thread.
+  Arrays load_sums(size_t count);
+
+  /// Makes the reductions from the first on that have arrays known, in the code of a lane.
+  void present(const Arrays& arrays);
   /// Stores the results with the numbers `yields` in the first row of threads, where `condition`
   /// holds.
-  void write_results(std::span<const int> yields, const ColumnArrays& arrays,
+  void write_results(std::span<const int> yields, const Arrays& arrays,
                      const std::string& condition = "");
 
  private:
   std::string number(int64_t value) const { return region_.index_literal(value); }
   int lanes() const { return region_.lanes(); }
-  void present(size_t i, const std::string& array, ColumnArrays::Hold hold);
+  void present(size_t i, const std::string& array);
+  /// Text that only the first row of threads runs, where a thread has columns of its own.
+  void open_first_row(const std::string& condition = "");
+  std::string sums(size_t i) const;
   /// Coordinates of a value of column shape: reduced axes are dropped or of length 1.
   TextCoordinates of_column(const ir::Shape& shape, const TextCoordinates& kept) const;
 
@@ -88,7 +88,7 @@ class ColumnText {
   std::span<const int64_t> dims_;
   int64_t slabs_;
   int64_t columns_ = 1, threads_ = 0, width_ = 1, height_ = 1, blocks_ = 0;
-  std::vector<int64_t> offsets_;
+  std::vector<int64_t> offsets_, sum_offsets_;
 };
 
 }  // namespace mezzo::codegen

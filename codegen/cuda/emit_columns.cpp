@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns kernels: chained reductions over the leading axes. Threads of a block stand in X columns
-// of vectors by Y rows; the rows are divided into slabs, one a block, whose totals go to the
-// workspace; a second launch, of blocks of the same shape, adds the slabs and runs the epilogue.
-// With one slab there is one launch. In a chain each pass of reductions is a launch, whose blocks
-// first add the slabs of the passes before; a last one stores what has the full shape, or the
-// epilogue alone. A thread adds at most kSumBlock rows in ascending order, threads are added by
-// halves, slabs in double: in one order for one plan.
+// Columns kernels: chained reductions over the leading axes, in passes: each reduction after those
+// that it is made of. Threads of a block stand in X columns of vectors by Y rows; the rows are
+// divided into slabs, one a block. With one slab a block has its columns whole: one launch runs all
+// passes and stores the results. With several each pass is a launch that leaves the totals of slabs
+// in the workspace, and one of fewer blocks that adds them up, once for all that read them; behind
+// the last pass it also runs the epilogue, unless a last launch stores what has the full shape. A
+// thread adds at most kSumBlock rows in ascending order, threads are added by halves, slabs in
+// double: in one order for one plan.
 #include <mezzo/codegen/cuda/column_text.h>
 #include <mezzo/codegen/cuda/emit_families.h>
 #include <mezzo/ir/error.h>
@@ -21,19 +22,13 @@ namespace mezzo::codegen {
 
 namespace {
 
-int64_t product(std::span<const int64_t> dims) {
-  int64_t n = 1;
-  for (int64_t dim : dims) n *= dim;
-  return n;
-}
+using Levels = std::vector<std::vector<const ir::Op*>>;
 
-using Passes = std::vector<std::vector<Reduction>>;
-
-/// In the order of the passes.
-std::vector<Reduction> all_of(const Passes& passes) {
+/// In the order of the passes. `some`: a column has elements.
+std::vector<Reduction> reductions_of(const Levels& passes, bool some) {
   std::vector<Reduction> reductions;
-  for (const std::vector<Reduction>& pass : passes)
-    reductions.insert(reductions.end(), pass.begin(), pass.end());
+  for (const std::vector<const ir::Op*>& pass : passes)
+    for (const ir::Op* op : pass) reductions.push_back(reduction_of(*op, some));
   return reductions;
 }
 
@@ -46,10 +41,10 @@ class ColumnsEmitter {
         threads_(plan.threads),
         lanes_(plan.vector),
         slabs_(std::max<int64_t>(plan.slices, 1)),
-        rows_(product(reduced_dims_)),
-        passes_(reduction_passes(ir::kernel_ops(kernel), rows_ > 0)),
+        rows_(ir::Shape(reduced_dims_).elements()),
+        passes_(ir::reduction_levels(ir::kernel_ops(kernel))),
         region_(kernel, static_cast<int>(plan.vector)),
-        columns_(region_, kernel, all_of(passes_),
+        columns_(region_, kernel, reductions_of(passes_, rows_ > 0),
                  space_.space.dims().subspan(static_cast<size_t>(space_.reduced)), slabs_) {
     MEZZO_CHECK(plan.grain % lanes_ == 0, fmt::format("kernel @{}: {} columns a block, {} a thread",
                                                       kernel.kernel_name(), plan.grain, lanes_));
@@ -64,10 +59,11 @@ class ColumnsEmitter {
     CudaSource source;
     source.name = name;
     find_yields();
-    if (passes_.size() > 1 || !full_.empty())
-      emit_chain(source);
+    if (slabs_ == 1)
+      emit_one_launch(source);
     else
-      emit_one_pass(source);
+      emit_slabs(source);
+    source.text = region_.finish(entries_, slabs_ > 1);
     source.checks_index = region_.checks_index();
     return source;
   }
@@ -76,8 +72,7 @@ class ColumnsEmitter {
   SourceWriter& thread() { return region_.writer(Level::Thread); }
   std::string number(int64_t value) const { return region_.index_literal(value); }
 
-  /// What has the full shape, which reduced axes of length 1 may give to column values too, is made
-  /// of reductions.
+  /// With one row the full shape and the column shape are the same: the epilogue stores all then.
   void find_yields() {
     const ir::Op* yield = kernel_.body()->terminator();
     for (int r = 0; r < yield->num_operands(); ++r) {
@@ -86,55 +81,56 @@ class ColumnsEmitter {
     }
   }
 
-  void emit_one_pass(CudaSource& source) {
-    std::vector<RegionText::Entry> entries;
-    source.launches.push_back(launch(source.name, columns_.blocks() * slabs_));
-    columns_.begin_entry(false);
-    if (slabs_ > 1) place_slab();
-    const std::vector<std::string> sums = add_rows(0, {});
-    if (slabs_ > 1) {
-      source.workspace_bytes = columns_.place_partials();
-      columns_.store_partials(sums, "slab");
-      entries.push_back({source.name, threads_, region_.take_body()});
-      source.launches.push_back(launch(source.name + "_total", columns_.blocks()));
-      columns_.write_results(column_results_, columns_.add_slabs());
-    } else {
-      columns_.write_results(column_results_, {sums});
-    }
-    entries.push_back({source.launches.back().entry, threads_, region_.take_body()});
-    source.text = region_.finish(entries, slabs_ > 1);
+  void add_entry(CudaSource& source, const std::string& entry, int64_t blocks) {
+    source.launches.push_back({entry, static_cast<int>(threads_), blocks});
+    entries_.push_back({entry, threads_, region_.take_body()});
+    loops_ = 0;
   }
 
-  void emit_chain(CudaSource& source) {
-    std::vector<RegionText::Entry> entries;
-    const auto add_entry = [&](const std::string& entry, int64_t blocks) {
-      source.launches.push_back(launch(entry, blocks));
-      entries.push_back({entry, threads_, region_.take_body()});
-    };
+  void emit_one_launch(CudaSource& source) {
+    columns_.begin_entry(false);
+    std::vector<std::string> known;
+    for (size_t pass = 0; pass < passes_.size(); ++pass) {
+      const std::vector<std::string> sums = add_rows(pass, known);
+      if (pass + 1 < passes_.size() || !full_.empty()) columns_.share(sums);
+      known.insert(known.end(), sums.begin(), sums.end());
+    }
+    if (!full_.empty()) store_rows(known);
+    columns_.write_results(column_results_, known);
+    add_entry(source, source.name, columns_.blocks());
+  }
+
+  void emit_slabs(CudaSource& source) {
+    const bool chained = passes_.size() > 1 || !full_.empty();
     source.workspace_bytes = columns_.place_partials();
+    if (chained) source.workspace_bytes += columns_.place_sums(source.workspace_bytes);
     size_t known = 0;  // reductions of the passes before
     for (size_t pass = 0; pass < passes_.size(); ++pass) {
-      columns_.begin_entry(true);
+      const std::string entry = chained ? fmt::format("{}_{}", source.name, pass) : source.name;
+      const size_t count = passes_[pass].size();
+      columns_.begin_entry(false);
       place_slab();
-      const ColumnArrays before = columns_.share(columns_.add_slabs_of(known));
-      columns_.store_partials(add_rows(pass, before), "slab", known);
-      known += passes_[pass].size();
-      add_entry(fmt::format("{}_{}", source.name, pass), columns_.blocks() * slabs_);
-    }
-    columns_.begin_entry(true);
-    if (!full_.empty()) place_slab();
-    ColumnArrays all = columns_.add_slabs_of(known);
-    if (!full_.empty()) {
-      all = columns_.share(all);
-      store_rows(all);
-    }
-    columns_.write_results(column_results_, all, full_.empty() ? "" : "slab == 0");
-    add_entry(source.name, columns_.blocks() * (full_.empty() ? 1 : slabs_));
-    source.text = region_.finish(entries, true);
-  }
+      columns_.store_partials(add_rows(pass, columns_.load_sums(known)), "slab", known);
+      add_entry(source, entry, columns_.blocks() * slabs_);
 
-  CudaLaunch launch(const std::string& entry, int64_t blocks) const {
-    return {entry, static_cast<int>(threads_), blocks};
+      columns_.begin_entry(true);
+      if (pass + 1 < passes_.size() || !full_.empty()) {
+        columns_.store_sums(columns_.add_slabs(known, count), known);
+      } else {
+        std::vector<std::string> all = columns_.load_sums(known);
+        for (std::string& sum : columns_.add_slabs(known, count)) all.push_back(std::move(sum));
+        columns_.write_results(column_results_, all);
+      }
+      add_entry(source, entry + "_total", columns_.blocks());
+      known += count;
+    }
+    if (full_.empty()) return;
+    columns_.begin_entry(false);
+    place_slab();
+    const std::vector<std::string> all = columns_.load_sums(known);
+    store_rows(all);
+    columns_.write_results(column_results_, all, "slab == 0");
+    add_entry(source, source.name, columns_.blocks() * slabs_);
   }
 
   /// The block's slab: its rows are [begin, end).
@@ -159,7 +155,8 @@ class ColumnsEmitter {
     region_.enter_lanes(4);
     const TextIndex row{.base = "r", .multiple = 1, .level = Level::Iteration};
     TextCoordinates at = region_.decompose(reduced_dims_, "q", row, "r");
-    const TextCoordinates kept = columns_.decompose("k");
+    // Names of the thread, which all loops of an entry see.
+    const TextCoordinates kept = columns_.decompose(loops_++ == 0 ? "k" : region_.name("k") + "_");
     at.insert(at.end(), kept.begin(), kept.end());
     region_.add_identity(
         space_.space, at,
@@ -169,7 +166,7 @@ class ColumnsEmitter {
     region_.leave_lanes();
     for (const std::string& line : after) region_.writer(Level::Iteration).line(line);
     const std::string iteration = region_.leave();
-    const bool slab = slabs_ > 1 || passes_.size() > 1 || !full_.empty();
+    const bool slab = slabs_ > 1;
     // Four rows are on their way at once.
     thread().line("#pragma unroll 4");
     const std::string end = slab ? "end" : number(rows_);
@@ -183,27 +180,23 @@ class ColumnsEmitter {
 
   /// Runs a pass, with what those before have given; the names of what the first row of threads
   /// then has.
-  std::vector<std::string> add_rows(size_t pass, const ColumnArrays& before) {
-    const std::vector<Reduction>& reductions = passes_[pass];
-    std::vector<std::string> sums;
-    for (const Reduction& reduction : reductions) {
-      sums.push_back(region_.name("a"));
-      declare_accumulators(thread(), reduction.type, reduction.initial, sums.back(), lanes_);
-    }
+  std::vector<std::string> add_rows(size_t pass, const std::vector<std::string>& known) {
+    std::vector<std::string> sums = columns_.declare(known.size(), passes_[pass].size());
     for_each_row("", [&](const TextCoordinates& at) {
-      columns_.present(before);
-      for (size_t i = 0; i < sums.size(); ++i) accumulate(region_, reductions[i], sums[i], at);
+      columns_.present(known);
+      for (size_t i = 0; i < sums.size(); ++i)
+        accumulate(region_, columns_.reductions()[known.size() + i], sums[i], at);
       return std::vector<std::string>();
     });
-    columns_.fold_threads(sums, before.names.size());
+    columns_.fold_threads(sums, known.size());
     return sums;
   }
 
-  void store_rows(const ColumnArrays& all) {
+  void store_rows(const std::vector<std::string>& known) {
     const ir::Op* yield = kernel_.body()->terminator();
     const std::string own = fmt::format("place < {}", number(columns_.columns()));
     for_each_row(own, [&](const TextCoordinates& at) {
-      columns_.present(all);
+      columns_.present(known);
       std::vector<std::string> stores;
       for (int r : full_) {
         const std::string result = region_.eval_to_store(yield->operand(r), at).text;
@@ -219,10 +212,12 @@ class ColumnsEmitter {
   std::span<const int64_t> reduced_dims_;
   int64_t threads_, lanes_, slabs_, rows_;
   int64_t rows_per_thread_ = 0;
-  Passes passes_;
+  int loops_ = 0;  // over rows, of the entry
+  Levels passes_;
   RegionText region_;
   ColumnText columns_;
   std::vector<int> full_, column_results_;
+  std::vector<RegionText::Entry> entries_;
 };
 
 }  // namespace

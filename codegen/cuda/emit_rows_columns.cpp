@@ -196,7 +196,8 @@ class RowsColumnsEmitter {
     int64_t width = 1;
     while (width < kTotalWidth && width < rows_.columns()) width *= 2;
     columns_.set_block(kTotalThreads, width);
-    columns_.write_results(column_results_, columns_.add_slabs());
+    columns_.begin_entry(true);
+    columns_.write_results(column_results_, columns_.add_slabs(0, columns_.reductions().size()));
   }
 
   const ir::Plan& plan_;

@@ -5,9 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
-#include <unordered_map>
 
 namespace mezzo::codegen {
 
@@ -61,23 +59,6 @@ Reduction extremum_of(bool largest, DType dtype) {
 
 int64_t accumulator_bytes(const std::string& type) {
   return type == "double" || type == "i64" ? 8 : 4;
-}
-
-std::vector<std::vector<Reduction>> reduction_passes(std::span<ir::Op* const> ops, bool some) {
-  std::unordered_map<const ir::Op*, size_t> depth;  // passes before an op is known
-  std::vector<std::vector<Reduction>> passes;
-  for (const ir::Op* op : ops) {
-    size_t after = 0;
-    for (ir::Value operand : op->operands())
-      if (!operand.is_parameter()) after = std::max(after, depth.at(operand.op()));
-    if (ir::is_reduction(op->kind())) {
-      if (passes.size() <= after) passes.resize(after + 1);
-      passes[after].push_back(reduction_of(*op, some));
-      ++after;
-    }
-    depth[op] = after;
-  }
-  return passes;
 }
 
 void declare_accumulators(SourceWriter& out, const std::string& type, const std::string& initial,

@@ -7,9 +7,7 @@
 #include <mezzo/ir/graph.h>
 
 #include <cstdint>
-#include <span>
 #include <string>
-#include <vector>
 
 namespace mezzo::codegen {
 
@@ -37,10 +35,6 @@ int64_t accumulator_bytes(const std::string& type);
 Reduction reduction_of(const ir::Op& op, bool some);
 /// The same of a maximum or minimum of elements of type `dtype`, without its op.
 Reduction extremum_of(bool largest, ir::DType dtype);
-
-/// The reductions among `ops`, which are in program order, in passes over the space: each after
-/// those that it is made of.
-std::vector<std::vector<Reduction>> reduction_passes(std::span<ir::Op* const> ops, bool some);
 
 /// Declares the accumulators `array`, one a lane, of nothing seen yet.
 void declare_accumulators(SourceWriter& out, const std::string& type, const std::string& initial,

@@ -23,12 +23,17 @@ int64_t product(std::span<const int64_t> dims) {
   return n;
 }
 
-/// All but what is made of columns.
-std::vector<ir::Op*> row_ops(const ir::Op& kernel) {
+/// Row reductions in passes: each after those that it is made of. `some`: a row has elements.
+std::vector<std::vector<Reduction>> passes_of(const ir::Op& kernel, bool some) {
   std::vector<ir::Op*> ops = ir::kernel_ops(kernel);
   const std::unordered_set<const ir::Op*> columns = ir::column_ops(ops);
   std::erase_if(ops, [&](const ir::Op* op) { return columns.contains(op); });
-  return ops;
+  std::vector<std::vector<Reduction>> passes;
+  for (const auto& level : ir::reduction_levels(ops)) {
+    passes.emplace_back();
+    for (const ir::Op* op : level) passes.back().push_back(reduction_of(*op, some));
+  }
+  return passes;
 }
 
 /// Vectors that divide the row, as long as every thread gets one.
@@ -53,7 +58,7 @@ RowText::RowText(const ir::Op& kernel, const ir::Plan& plan, bool warp, int64_t 
       rows_per_block_(warp ? plan.threads / 32 : 1),
       lanes_(lanes_of(plan, columns_, threads_ * slices)),
       iterations_(ir::ceil_div(columns_, threads_ * lanes_ * slices)),
-      passes_(reduction_passes(row_ops(kernel), columns_ > 0)),
+      passes_(passes_of(kernel, columns_ > 0)),
       region_(kernel, static_cast<int>(lanes_)) {}
 
 bool RowText::unrolled() const { return iterations_ * lanes_ <= kKeptRow; }

@@ -15,6 +15,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <unordered_set>
 
@@ -23,12 +24,6 @@ namespace mezzo::codegen {
 using llvm::Value;
 
 namespace {
-
-int64_t product(std::span<const int64_t> dims) {
-  int64_t n = 1;
-  for (int64_t dim : dims) n *= dim;
-  return n;
-}
 
 /// Of a kernel of rows and columns the second launch computes the columns alone.
 std::unordered_set<const ir::Op*> left_out(const ir::Op& kernel, const ColumnParts* parts) {
@@ -53,12 +48,12 @@ class ColumnsEmitter {
         leading_(static_cast<size_t>(parts ? space_.kept() : space_.reduced)),
         reduced_(space_.space.dims().first(leading_)),
         kept_(space_.space.dims().subspan(leading_)),
-        rows_(product(reduced_)),
+        rows_(ir::Shape(reduced_).elements()),
         last_(kept_.empty() ? 1 : kept_.back()),
-        outer_(kept_.empty() ? 1 : product(kept_.first(kept_.size() - 1))),
-        runs_((last_ + grain - 1) / grain),
-        levels_(kernel, space_.space, product(kept_), rows_, left_out(kernel, parts)),
-        buffers_(emitter_, kernel, levels_, parts ? 1 : rows_ * lanes) {
+        outer_(kept_.empty() ? 1 : ir::Shape(kept_.first(kept_.size() - 1)).elements()),
+        runs_(ir::ceil_div(last_, grain)),
+        levels_(kernel, space_.space, ir::Shape(kept_).elements(), rows_, left_out(kernel, parts)),
+        buffers_(emitter_, kernel, levels_, parts ? 0 : rows_ * lanes) {
     const std::vector<ir::Value> yields = kernel.body()->terminator()->operands();
     for (size_t i = 0; i < yields.size(); ++i)
       if (!parts || parts->is_column(yields[i]))
@@ -122,7 +117,7 @@ class ColumnsEmitter {
   /// The place of the vector in a buffer.
   Value* in_buffer(Value* row) { return b_.CreateMul(row, emitter_.index(lanes_)); }
 
-  void read_rows(int level, std::vector<Reducer>& reducers, const Coordinates& column) {
+  void read_rows(size_t level, std::vector<Reducer>& reducers, const Coordinates& column) {
     for_each_row(column, [&](const Coordinates& at, Value* row) {
       buffers_.use(level, at, in_buffer(row));
       for (Reducer& reducer : reducers)
@@ -147,8 +142,9 @@ class ColumnsEmitter {
 
   bool is_full(ir::Value yielded) const { return !parts_ && levels_.is_full(yielded); }
 
-  /// Everything of column shape that a loop needs is computed before it, once.
-  void eval_column_values(int level, const Coordinates& column) {
+  /// Everything of column shape that a loop needs is computed before it, once; what has other axes
+  /// than the columns (an axis of length 1 moved between them) the loop computes where it reads it.
+  void eval_column_values(size_t level, const Coordinates& column) {
     for (ir::Value value : levels_.line_operands(level))
       if (const auto at = of_column_value(value.shape(), column)) emitter_.eval(value, *at);
   }
@@ -157,8 +153,8 @@ class ColumnsEmitter {
   void emit_columns(const Coordinates& column, Value* linear) {
     RegionEmitter::Scope scope(emitter_);
     buffers_.begin_line();
-    const int last = levels_.deepest() + 1;
-    for (int level = 1; level < last; ++level) {
+    const size_t last = levels_.last();
+    for (size_t level = 0; level < last; ++level) {
       std::vector<Reducer> reducers;
       for (const ir::Op* op : levels_.reductions(level))
         reducers.emplace_back(emitter_, *op, lanes_);
@@ -174,7 +170,7 @@ class ColumnsEmitter {
         MEZZO_CHECK(at, "a yield of columns has another shape, " + ir::to_string(yielded.type()));
         store(number, yielded, *at);
       }
-    if (!parts_ && !levels_.roots(last).empty()) {
+    if (!parts_ && levels_.stores()) {
       eval_column_values(last, column);
       for_each_row(column, [&](const Coordinates& at, Value* row) {
         buffers_.use(last, at, in_buffer(row));
@@ -183,7 +179,7 @@ class ColumnsEmitter {
       });
       buffers_.leave(last);
     }
-    for (int level = 1; level < last; ++level)
+    for (size_t level = 0; level < last; ++level)
       for (const ir::Op* op : levels_.reductions(level)) emitter_.forget(op->result());
   }
 

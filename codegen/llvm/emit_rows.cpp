@@ -26,10 +26,11 @@ using llvm::Value;
 
 namespace {
 
-int64_t product(std::span<const int64_t> dims) {
-  int64_t n = 1;
-  for (int64_t dim : dims) n *= dim;
-  return n;
+/// What is added to the columns is evaluated where the elements of a row are stored.
+std::vector<ir::Value> column_operands(const ColumnParts& parts) {
+  std::vector<ir::Value> operands;
+  for (const ir::Op* op : parts.reductions()) operands.push_back(op->operand(0));
+  return operands;
 }
 
 class RowsEmitter {
@@ -41,10 +42,12 @@ class RowsEmitter {
         lanes_(lanes),
         parts_(parts),
         space_(ir::kernel_space(kernel)),
-        rows_(product(space_.space.dims().first(static_cast<size_t>(space_.kept())))),
-        columns_(product(space_.space.dims().subspan(static_cast<size_t>(space_.kept())))),
-        levels_(kernel, space_.space, rows_, columns_, parts.columns()),
-        buffers_(emitter_, kernel, with_roots(levels_, parts), columns_) {
+        kept_(space_.space.dims().first(static_cast<size_t>(space_.kept()))),
+        reduced_(space_.space.dims().subspan(static_cast<size_t>(space_.kept()))),
+        rows_(ir::Shape(kept_).elements()),
+        columns_(ir::Shape(reduced_).elements()),
+        levels_(kernel, space_.space, rows_, columns_, parts.columns(), column_operands(parts)),
+        buffers_(emitter_, kernel, levels_, columns_) {
     const std::vector<ir::Value> yields = kernel.body()->terminator()->operands();
     for (size_t i = 0; i < yields.size(); ++i)
       if (!parts.is_column(yields[i])) yields_.emplace_back(static_cast<int>(i), yields[i]);
@@ -77,16 +80,9 @@ class RowsEmitter {
   }
 
  private:
-  /// What is added to the columns is evaluated where the elements of a row are stored.
-  static const ReductionLevels& with_roots(ReductionLevels& levels, const ColumnParts& parts) {
-    for (const ir::Op* op : parts.reductions()) levels.add_root(op->operand(0));
-    return levels;
-  }
-
   Coordinates row_coordinates(Value* row) {
     Coordinates at = emitter_.origin(space_.space);
-    std::vector<Value*> position =
-        delinearize(emitter_, row, space_.space.dims().first(static_cast<size_t>(space_.kept())));
+    std::vector<Value*> position = delinearize(emitter_, row, kept_);
     for (size_t i = 0; i < position.size(); ++i) at[i].base = position[i];
     return at;
   }
@@ -103,15 +99,14 @@ class RowsEmitter {
   /// A row of one column is a vector with one lane on.
   void column_loop(const Coordinates& row,
                    const std::function<void(const Coordinates&, Value*)>& body) {
-    std::span<const int64_t> dims = space_.space.dims().subspan(static_cast<size_t>(space_.kept()));
-    int axis = ir::vector_axis(dims);
-    int64_t inner = axis < 0 ? 1 : dims[static_cast<size_t>(axis)];
+    int axis = ir::vector_axis(reduced_);
+    int64_t inner = axis < 0 ? 1 : reduced_[static_cast<size_t>(axis)];
     int64_t outer = inner == 0 ? 0 : columns_ / inner;
     auto one_line = [&](Value* line) {
       Coordinates at = row;
       if (axis > 0) {
         std::vector<Value*> position =
-            delinearize(emitter_, line, dims.first(static_cast<size_t>(axis)));
+            delinearize(emitter_, line, reduced_.first(static_cast<size_t>(axis)));
         for (size_t i = 0; i < position.size(); ++i)
           at[static_cast<size_t>(space_.kept()) + i].base = position[i];
       }
@@ -143,7 +138,7 @@ class RowsEmitter {
     }
   }
 
-  void eval_row_values(int level, const Coordinates& row) {
+  void eval_row_values(size_t level, const Coordinates& row) {
     for (ir::Value value : levels_.line_operands(level))
       emitter_.eval(value, of_row_value(value, row));
   }
@@ -151,9 +146,9 @@ class RowsEmitter {
   void emit_row(Value* row) {
     RegionEmitter::Scope scope(emitter_);
     buffers_.begin_line();
-    const int last = levels_.deepest() + 1;
+    const size_t last = levels_.last();
     Coordinates at_row = row_coordinates(row);
-    for (int level = 1; level < last; ++level) {
+    for (size_t level = 0; level < last; ++level) {
       eval_row_values(level, at_row);
       std::vector<Reducer> reducers;
       for (const ir::Op* op : levels_.reductions(level))
@@ -174,7 +169,7 @@ class RowsEmitter {
         Coordinates at = of_row_value(yielded, at_row);
         emitter_.store(number, emitter_.eval(yielded, at), at);
       }
-    if (!levels_.roots(last).empty()) {
+    if (levels_.stores()) {
       column_loop(at_row, [&](const Coordinates& at, Value* column) {
         buffers_.use(last, at, column);
         for (const auto& [number, yielded] : yields_)
@@ -188,7 +183,7 @@ class RowsEmitter {
       });
       buffers_.leave(last);
     }
-    for (int level = 1; level < last; ++level)
+    for (size_t level = 0; level < last; ++level)
       for (const ir::Op* op : levels_.reductions(level)) emitter_.forget(op->result());
   }
 
@@ -200,6 +195,7 @@ class RowsEmitter {
   std::vector<Reducer> column_reducers_;
   Value* part_ = nullptr;
   ir::KernelSpace space_;
+  std::span<const int64_t> kept_, reduced_;
   int64_t rows_, columns_;
   ReductionLevels levels_;
   LineBuffers buffers_;

@@ -329,6 +329,11 @@ std::vector<CudaCase> wide_cases() {
       one_op(OpKind::Sum, {Type(DType::F16, {30000, 100000})}, {{"axes", ints({0})}}));
   add("wide long columns",
       one_op(OpKind::Max, {Type(DType::U8, {1000000000, 3})}, {{"axes", ints({0})}}));
+  add("wide chain of columns",
+      module_of({Type(DType::F16, {30000, 100000})}, [](Builder& b, std::span<const Value> p) {
+        const Value most = b.make(OpKind::Max, {p[0]}, {{"axes", ints({0})}});
+        return std::vector<Value>{b.make(OpKind::Sub, {p[0], most})};
+      }));
   return cases;
 }
 

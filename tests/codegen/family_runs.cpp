@@ -90,14 +90,12 @@ void check_equal(const char* what, const ir::RunResult& got, const ir::RunResult
 bool may_be_yielded(ir::Family family, const ir::KernelSpace& space, const ir::Shape& shape,
                     bool column) {
   const auto dims = space.space.dims();
-  if (family == ir::Family::Columns)
-    return shape == space.space ||
-           shape == ir::Shape(dims.subspan(static_cast<size_t>(space.reduced)));
-  if (column) {
-    std::vector<int64_t> kept(dims.begin() + space.kept(), dims.end());
+  if (column || family == ir::Family::Columns) {
+    const int leading = family == ir::Family::Columns ? space.reduced : space.kept();
+    std::vector<int64_t> kept(dims.begin() + leading, dims.end());
     if (shape == ir::Shape(kept)) return true;
-    kept.insert(kept.begin(), static_cast<size_t>(space.kept()), 1);
-    return shape == ir::Shape(kept);
+    kept.insert(kept.begin(), static_cast<size_t>(leading), 1);
+    if (shape == ir::Shape(kept) || family != ir::Family::Columns) return shape == ir::Shape(kept);
   }
   if (shape == space.space) return true;
   if (family != ir::Family::Rows && family != ir::Family::RowsColumns) return false;
