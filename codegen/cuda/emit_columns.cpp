@@ -167,8 +167,8 @@ class ColumnsEmitter {
     for (const std::string& line : after) region_.writer(Level::Iteration).line(line);
     const std::string iteration = region_.leave();
     const bool slab = slabs_ > 1;
-    // Four rows are on their way at once.
-    thread().line("#pragma unroll 4");
+    // Rows that are on their way at once: fewer where a thread also has what it stores.
+    thread().line(condition.empty() ? "#pragma unroll 4" : "#pragma unroll 2");
     const std::string end = slab ? "end" : number(rows_);
     std::string first = slab ? "begin + y" : "y";
     if (!condition.empty()) first = fmt::format("{} ? {} : {}", condition, first, end);
