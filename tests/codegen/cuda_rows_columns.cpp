@@ -169,10 +169,11 @@ CudaCase integers_down(DType dtype, const Shape& shape, bool full) {
                     })};
 }
 
-/// A product, whose accumulator is wider than the value that the next pass reads.
-CudaCase products_down(DType dtype, const Shape& shape) {
-  return {fmt::format("products down {} of {}", ir::to_string(dtype), ir::to_string(shape)),
-          module_of({Type(dtype, shape)}, [&](Builder& b, std::span<const Value> p) {
+/// A product, whose accumulator is wider than the value that the next pass reads (so that numbers
+/// beside an infinity do not vanish in some order of the factors).
+CudaCase products_down(const Shape& shape) {
+  return {fmt::format("products down f32 of {}", ir::to_string(shape)),
+          module_of({Type(DType::F32, shape)}, [&](Builder& b, std::span<const Value> p) {
             const Value product = b.make(OpKind::Prod, {p[0]}, axes(0, 1, true));
             const Value most = b.make(OpKind::Maximum, {p[0], product});
             const Value least = b.make(OpKind::Min, {most}, axes(0, 1, false));
@@ -197,10 +198,8 @@ std::vector<CudaCase> column_chain_cases() {
   for (DType dtype : {DType::F32, DType::F16})
     for (const Shape& shape : {Shape{10, 128}, Shape{1000, 33}, Shape{9000, 16}})
       cases.push_back(softmax_down(dtype, shape));
-  for (DType dtype : {DType::F32, DType::F64}) {
-    cases.push_back(products_down(dtype, {50, 24}));
-    cases.push_back(products_down(dtype, {3000, 7}));
-  }
+  cases.push_back(products_down({50, 24}));
+  cases.push_back(products_down({3000, 7}));
   for (DType dtype : {DType::U8, DType::I32, DType::I64}) {
     cases.push_back(integers_down(dtype, {65, 33}, true));
     cases.push_back(integers_down(dtype, {640, 10}, false));
