@@ -272,6 +272,11 @@ TEST_CASE("a value that a kernel makes runs along its space in one way") {
                   "%y = relu %x : tensor<6x6xf32>\n"
                   "%s = sum %y {axes = [0]} : tensor<6x6xf32> -> tensor<6xf32>\n"
                   "yield %y, %s : (tensor<6x6xf32>, tensor<6xf32>)") == "");
+  // A reduction that nothing reads stands in no pass.
+  CHECK(of_square("columns", "tensor<6xf32>",
+                  "%m = max %x {axes = [0]} : tensor<6x6xf32> -> tensor<6xf32>\n"
+                  "%s = sum %x {axes = [0]} : tensor<6x6xf32> -> tensor<6xf32>\n"
+                  "yield %s : tensor<6xf32>") == unfit + "a columns kernel\n");
   CHECK(of_square("elementwise", square,
                   "%e = exp %x : tensor<6x6xf32>\n"
                   "%t = transpose %e {perm = [1, 0]} : tensor<6x6xf32>\n"

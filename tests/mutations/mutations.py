@@ -35,6 +35,8 @@ MUTATIONS = [
      "return op.num_operands() > 0 && !is_empty(op)", "return false && !is_empty(op)", "found_cases|edge_shapes"),
     ("fuse leaves a tensor of a chain to the backward pass", "passes/fuse_groups.cpp",
      "if (found->chained && is_forward(from)", "if (false && is_forward(from)", "passes"),
+    ("fuse makes a chain of one task over a large space", "passes/fuse_groups.cpp",
+     ">= 2 * kBytesOfChain", ">= 0 * kBytesOfChain", "passes"),
     ("round-mode widens a stored value", "passes/round_mode.cpp",
      "stored.contains(result.def()) ||", "", "passes|fuzz"),
     ("plan-memory overwrites what is read later", "passes/plan_memory.cpp",
