@@ -136,6 +136,21 @@ std::vector<std::vector<const Op*>> reduction_levels(std::span<Op* const> ops) {
   return levels;
 }
 
+std::vector<Value> watched_line_values(const Op& kernel, int64_t lines) {
+  std::vector<Value> values;
+  std::unordered_set<const Op*> made;
+  for (const Op* op : kernel_ops(kernel)) {
+    if (is_reduction(op->kind()) || std::ranges::any_of(op->operands(), [&](Value operand) {
+          return !operand.is_parameter() && made.contains(operand.op());
+        }))
+      made.insert(op);
+    const int64_t elements = op->result().type().elements();
+    if (made.contains(op) && op->attrs().has("word") && elements > 0 && elements <= lines)
+      values.push_back(op->result());
+  }
+  return values;
+}
+
 std::vector<std::vector<Value>> optimizer_segments(const Op& kernel) {
   // Union-find over ops; constants, iota and scalars belong to no segment.
   std::unordered_map<const Op*, const Op*> parent;

@@ -64,6 +64,10 @@ std::unordered_set<const Op*> column_ops(std::span<Op* const> ops);
 /// made of.
 std::vector<std::vector<const Op*>> reduction_levels(std::span<Op* const> ops);
 
+/// Values that a flag word watches, made of reductions and with at most `lines` elements. Where a
+/// line has no elements no result of the full shape reads them, but the word must tell of them.
+std::vector<Value> watched_line_values(const Op& kernel, int64_t lines);
+
 /// The segments of an optimizer kernel, each as its yields (which all have one shape): connected
 /// sets of ops that share only parameters, constants and scalars.
 std::vector<std::vector<Value>> optimizer_segments(const Op& kernel);

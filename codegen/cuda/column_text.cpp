@@ -196,6 +196,7 @@ void ColumnText::write_results(std::span<const int> yields, const Arrays& arrays
   region_.enter_lanes(4);
   const TextCoordinates kept = decompose("m");
   present(arrays);
+  for (ir::Value value : also_) region_.eval(value, of_column(value.shape(), kept));
   for (int r : yields) {
     const ir::Value value = yield->operand(r);
     const std::string result = region_.eval_to_store(value, of_column(value.shape(), kept)).text;

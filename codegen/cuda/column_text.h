@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mezzo::codegen {
@@ -67,6 +68,8 @@ class ColumnText {
 
   /// Makes the reductions from the first on that have arrays known, in the code of a lane.
   void present(const Arrays& arrays);
+  /// Values of column shape that write_results() evaluates too.
+  void also_evaluate(std::vector<ir::Value> values) { also_ = std::move(values); }
   /// Stores the results with the numbers `yields` in the first row of threads, where `condition`
   /// holds.
   void write_results(std::span<const int> yields, const Arrays& arrays,
@@ -89,6 +92,7 @@ class ColumnText {
   int64_t slabs_;
   int64_t columns_ = 1, threads_ = 0, width_ = 1, height_ = 1, blocks_ = 0;
   std::vector<int64_t> offsets_, sum_offsets_;
+  std::vector<ir::Value> also_;
 };
 
 }  // namespace mezzo::codegen

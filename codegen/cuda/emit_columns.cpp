@@ -59,6 +59,7 @@ class ColumnsEmitter {
     CudaSource source;
     source.name = name;
     find_yields();
+    if (rows_ == 0) columns_.also_evaluate(ir::watched_line_values(kernel_, columns_.columns()));
     if (slabs_ == 1)
       emit_one_launch(source);
     else

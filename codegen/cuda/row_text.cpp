@@ -212,11 +212,17 @@ void RowText::store_elements(std::span<const int> full, const TextCoordinates& a
 
 void RowText::store_rows(std::span<const int> numbers, const std::string& condition) {
   const ir::Op* yield = kernel_.body()->terminator();
-  for (int r : numbers) {
-    const ir::Value value = yield->operand(r);
+  const auto of_row = [&](ir::Value value) {
     TextCoordinates at = kept_;
     at.resize(static_cast<size_t>(value.shape().rank()));
-    const std::string result = region_.eval_to_store(value, at).text;
+    return at;
+  };
+  if (columns_ == 0)
+    for (ir::Value value : ir::watched_line_values(kernel_, rows_))
+      region_.eval(value, of_row(value));
+  for (int r : numbers) {
+    const ir::Value value = yield->operand(r);
+    const std::string result = region_.eval_to_store(value, of_row(value)).text;
     writer(Level::Thread).line(fmt::format("if ({}) narrow(r{}[row], {});", condition, r, result));
   }
 }

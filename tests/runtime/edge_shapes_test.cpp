@@ -94,5 +94,38 @@ TEST_CASE("a transposed tensor without elements has a kernel that does nothing")
           "excess");
 }
 
+TEST_CASE("what a kernel of lines without elements computes of them raises its flags") {
+  struct Lines {
+    const char *family, *all, *line, *axes;
+  };
+  for (const Lines& each :
+       {Lines{"columns", "tensor<0x5xf32>", "tensor<5xf32>", "axes = [0]"},
+        Lines{"rows", "tensor<5x0xf32>", "tensor<5x1xf32>", "axes = [1], keepdims = true"}}) {
+    INFO(std::string(each.family));
+    // Only results of no elements read %l, the logarithm of 0, and %r.
+    const std::string text = fmt::format(
+        R"(module @m attributes {{stage = "fused", words = 2}} {{
+  func @f(%x: {1}) -> ({1}, {2}) {{
+    %a, %b = kernel @k0 (%x = %x) {{family = "{0}"}} : {1} -> ({1}, {2}) {{
+      %s = sum %x {{{3}}} : {1} -> {2}
+      %l = log %s {{word = 0}} : {2}
+      %r = exp %s {{word = 1}} : {2}
+      %z = sub %x, %l : ({1}, {2}) -> {1}
+      %y = sub %z, %r : ({1}, {2}) -> {1}
+      yield %y, %s : ({1}, {2})
+    }}
+    return %a, %b : ({1}, {2})
+  }}
+}}
+)",
+        each.family, each.all, each.line, each.axes);
+    auto executable = compile_text(text, "f", in_memory());
+    const Tensors inputs = inputs_for(executable->function(), 1, {});
+    const Outcome wanted = run_interpreted(*executable, inputs);
+    CHECK(wanted.words.at(0) != 0);
+    CHECK(run_compiled(*executable, inputs).words == wanted.words);
+  }
+}
+
 }  // namespace
 }  // namespace mezzo::test
