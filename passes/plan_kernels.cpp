@@ -218,10 +218,17 @@ Plan plan_cuda_columns(const Op& kernel, const Classified& kind, int64_t rows, i
   return plan;
 }
 
-/// Columns are cut along the last axis; each index of the kept axes before it starts anew. The task
-/// of a chain reads its columns several times and stores some: as few of them as fill the lines of
-/// a cache, so that the next loop finds them there.
+/// Something of a kernel needs more registers than a load and a sum.
+bool computes_much(const Op& kernel) {
+  return std::ranges::any_of(kernel_ops(kernel), [](const Op* op) { return is_costly(*op); });
+}
+
+/// Columns are cut along the last axis; each index of the kept axes before it starts anew. Vectors
+/// side by side are read at once, since rows may lie pages apart, and each adds on its own. The
+/// task of a chain reads its columns several times and stores some: as few of them as fill the
+/// lines of a cache, so that the next loop finds them there.
 Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target) {
+  constexpr int64_t kVectorsAtOnce = 4;
   const std::span<const int64_t> dims = kind.space.dims();
   const std::span<const int64_t> kept = dims.subspan(static_cast<size_t>(kind.reduced_axes));
   if (target.kind == Target::Kind::Cuda)
@@ -235,6 +242,8 @@ Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target
   if (kind.chained)
     plan.grain =
         ceil_div(kBytesOfChain / narrowest_boundary_bytes(kernel), plan.vector) * plan.vector;
+  else if (last >= kVectorsAtOnce * plan.vector && !computes_much(kernel))
+    plan.vector *= kVectorsAtOnce;
   plan.tasks = outer * ceil_div(last, plan.grain);
   return plan;
 }
