@@ -27,6 +27,10 @@ inline constexpr int64_t kSumBlock = 256;
 /// Bytes of each row that the task of a chain of columns takes at least: the line of a cache.
 inline constexpr int64_t kBytesOfChain = 64;
 
+/// The accumulators of the threads of a CUDA block, one a lane, meet in static shared memory: bytes
+/// of each at most, and of what every architecture has.
+inline constexpr int64_t kAccumulatorBytes = 8, kSharedBytes = 48 << 10;
+
 /// The least integer from a / b on, for numbers that are not negative; 0 for b = 0.
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
 

@@ -177,6 +177,7 @@ Plan plan_rows_columns(const Op& kernel, const Classified& kind, const Target& t
   Plan plan;
   if (target.kind == Target::Kind::Cuda) {
     plan = plan_cuda_rows(kernel, columns);
+    while (plan.threads * plan.vector * kAccumulatorBytes > kSharedBytes) plan.vector /= 2;
     plan.at_once = plan.grain;
     const int64_t wanted = kThreadsPerMultiprocessor / plan.threads * target.multiprocessors;
     plan.grain = std::clamp(ceil_div(rows, wanted), kFewestOfThread * plan.at_once, kSumBlock);

@@ -20,8 +20,6 @@ namespace {
 /// Far above what `plan-kernels` chooses; code and memory grow with these, and no product of two
 /// overflows.
 constexpr int64_t kMostTile = 256, kMostBlock = int64_t{1} << 24, kMostSlices = 16;
-/// Of static shared memory of a block, on every architecture.
-constexpr int64_t kMostSharedBytes = 48 << 10;
 
 std::string unfit_product(const ir::Op& kernel, const ir::Target& target) {
   const ir::MatmulSpec spec = ir::matmul_spec(kernel);
@@ -62,13 +60,11 @@ std::string unfit_product(const ir::Op& kernel, const ir::Target& target) {
   return "";
 }
 
-/// The sums of a block's threads, of 8 bytes at most, meet in shared memory.
 std::string unfit_shared(const ir::Plan& plan) {
-  constexpr int64_t kSumBytes = 8;
-  const int64_t bytes = plan.threads * plan.vector * kSumBytes;
-  if (bytes <= kMostSharedBytes) return "";
+  const int64_t bytes = plan.threads * plan.vector * ir::kAccumulatorBytes;
+  if (bytes <= ir::kSharedBytes) return "";
   return fmt::format("{} threads with vectors of {} add up in {} bytes of shared memory, of {}",
-                     plan.threads, plan.vector, bytes, kMostSharedBytes);
+                     plan.threads, plan.vector, bytes, ir::kSharedBytes);
 }
 
 /// Blocks of columns, and how many rows one thread adds.
