@@ -86,11 +86,11 @@ void ColumnText::share(const Arrays& arrays) {
         .line(fmt::format("share_columns<{}, {}>({}, parts);", width_, height_, array));
 }
 
-int64_t ColumnText::place_partials() {
+int64_t ColumnText::place(std::vector<int64_t>& offsets, int64_t start, int64_t copies) const {
   int64_t bytes = 0;
   for (const Reduction& reduction : reductions_) {
-    offsets_.push_back(bytes);
-    const int64_t all = accumulator_bytes(reduction.type) * slabs_ * columns_;
+    offsets.push_back(start + bytes);
+    const int64_t all = accumulator_bytes(reduction.type) * copies * columns_;
     bytes += std::max<int64_t>(ir::ceil_div(all, 256), 1) * 256;
   }
   return bytes;
@@ -108,11 +108,18 @@ void ColumnText::open_first_row(const std::string& condition) {
 }
 
 void ColumnText::store_partials(const Arrays& arrays, const std::string& slab, size_t begin) {
+  store(arrays, [&](size_t i) { return partials(begin + i, slab); });
+}
+
+void ColumnText::store_sums(const Arrays& arrays, size_t begin) {
+  store(arrays, [&](size_t i) { return sums(begin + i); });
+}
+
+void ColumnText::store(const Arrays& arrays, const std::function<std::string(size_t)>& place) {
   SourceWriter& out = region_.writer(Level::Thread);
   open_first_row();
   for (size_t i = 0; i < arrays.size(); ++i)
-    out.line(
-        fmt::format("store_vector<{}>({}, {});", lanes(), partials(begin + i, slab), arrays[i]));
+    out.line(fmt::format("store_vector<{}>({}, {});", lanes(), place(i), arrays[i]));
   out.close();
 }
 
@@ -149,27 +156,9 @@ ColumnText::Arrays ColumnText::add_slabs(size_t begin, size_t count) {
   return totals;
 }
 
-int64_t ColumnText::place_sums(int64_t offset) {
-  int64_t bytes = 0;
-  for (const Reduction& reduction : reductions_) {
-    sum_offsets_.push_back(offset + bytes);
-    const int64_t all = accumulator_bytes(reduction.type) * columns_;
-    bytes += std::max<int64_t>(ir::ceil_div(all, 256), 1) * 256;
-  }
-  return bytes;
-}
-
 std::string ColumnText::sums(size_t i) const {
   return fmt::format("reinterpret_cast<{}*>(workspace + {}ull) + c", reductions_[i].type,
                      sum_offsets_[i]);
-}
-
-void ColumnText::store_sums(const Arrays& arrays, size_t begin) {
-  SourceWriter& out = region_.writer(Level::Thread);
-  open_first_row();
-  for (size_t i = 0; i < arrays.size(); ++i)
-    out.line(fmt::format("store_vector<{}>({}, {});", lanes(), sums(begin + i), arrays[i]));
-  out.close();
 }
 
 ColumnText::Arrays ColumnText::load_sums(size_t count) {

@@ -8,6 +8,7 @@
 #include <mezzo/codegen/cuda/region_text.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -51,7 +52,7 @@ class ColumnText {
   void share(const Arrays& arrays);
 
   /// Bytes of the workspace for what all slabs leave, never none.
-  int64_t place_partials();
+  int64_t place_partials() { return place(offsets_, 0, slabs_); }
   /// A pointer to the accumulators of reduction `i` that `slab` leaves, at column `c`.
   std::string partials(size_t i, const std::string& slab) const;
   /// Stores them from the first row of threads.
@@ -61,7 +62,7 @@ class ColumnText {
   Arrays add_slabs(size_t begin, size_t count);
 
   /// Further bytes of the workspace, for what was added up, behind `offset`.
-  int64_t place_sums(int64_t offset);
+  int64_t place_sums(int64_t offset) { return place(sum_offsets_, offset, 1); }
   void store_sums(const Arrays& arrays, size_t begin);
   /// Of the first `count` reductions, in every thread.
   Arrays load_sums(size_t count);
@@ -82,6 +83,10 @@ class ColumnText {
   /// Text that only the first row of threads runs, where a thread has columns of its own.
   void open_first_row(const std::string& condition = "");
   std::string sums(size_t i) const;
+  /// Places `copies` accumulators of all columns for each reduction from `start` on; their bytes.
+  int64_t place(std::vector<int64_t>& offsets, int64_t start, int64_t copies) const;
+  /// Stores arrays from the first row of threads, each where `place` says.
+  void store(const Arrays& arrays, const std::function<std::string(size_t)>& place);
   /// Coordinates of a value of column shape: reduced axes are dropped or of length 1.
   TextCoordinates of_column(const ir::Shape& shape, const TextCoordinates& kept) const;
 

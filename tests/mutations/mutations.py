@@ -2,8 +2,8 @@
 # Faults of the product, in passes, emitters and the interpreter, that the tests must find. A fault is
 # one replaced piece of text; a test that passes with it is told, and the exit status is 1.
 #
-#   git worktree add /tmp/mutants
-#   python3 tests/mutations/mutations.py --tree=/tmp/mutants [--only=NAME] [--jobs=N]
+#   git worktree add ../mutants
+#   python3 tests/mutations/mutations.py --tree=../mutants [--only=NAME] [--jobs=N]
 #
 # The tree is built with the preset `release`, changed, and changed back. Every fault compiles one
 # file, links, and runs the tests that are named beside it; the first test case that fails is

@@ -3,8 +3,8 @@
 # set beside `mezzo-bench demo` on the same machine. Needs a Python with torch, best from a virtual
 # environment outside the source tree:
 #
-#   python3 -m venv /tmp/peer && /tmp/peer/bin/pip install torch
-#   /tmp/peer/bin/python tests/peer/peer_demo.py [--threads=N] [--steps=N] [--compile]
+#   python3 -m venv ../peer && ../peer/bin/pip install torch
+#   ../peer/bin/python tests/peer/peer_demo.py [--threads=N] [--steps=N] [--compile]
 #
 # One line a measurement: name precision mode median_ms min_ms first_ms. The first step is that of a
 # fresh model: it holds what the library does once, such as compiling under --compile. A measurement

@@ -2,7 +2,7 @@
 # The rows of `mezzo-bench ops` beside the same ops of PyTorch: minimum of 20 of each, taken in turns
 # row by row, f32, channels last where there are channels. Needs a Python with torch:
 #
-#   /tmp/peer/bin/python tests/peer/peer_op_speed.py [--bench=build/release/bin/mezzo-bench]
+#   ../peer/bin/python tests/peer/peer_op_speed.py [--bench=build/release/bin/mezzo-bench]
 #       [--threads=N] [--only=TEXT]
 #
 # One line a row: name, ms of Mezzo, ms of PyTorch, their ratio. The exit status is 1 when a row takes

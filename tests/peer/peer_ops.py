@@ -3,8 +3,8 @@
 # run` and by PyTorch. Needs a Python with torch and numpy, best from a virtual environment outside
 # the source tree:
 #
-#   python3 -m venv /tmp/peer && /tmp/peer/bin/pip install torch numpy
-#   /tmp/peer/bin/python tests/peer/peer_ops.py [--mezzo=build/release/bin/mezzo] [--device=cpu|interp]
+#   python3 -m venv ../peer && ../peer/bin/pip install torch numpy
+#   ../peer/bin/python tests/peer/peer_ops.py [--mezzo=build/release/bin/mezzo] [--device=cpu|interp]
 #       [--only=FAMILY] [--list]
 #
 # PyTorch computes in float64 on the same numbers, Mezzo in f32. A number agrees when it is within
