@@ -107,15 +107,26 @@ std::vector<Op*> kernel_ops(const Op& kernel) {
   return ops;
 }
 
-std::unordered_set<const Op*> column_ops(std::span<Op* const> ops) {
-  std::unordered_set<const Op*> columns;
+namespace {
+
+/// Of `ops`, which are in program order: those that `starts` holds for and what depends on one.
+template <class Starts>
+std::unordered_set<const Op*> made_of(std::span<Op* const> ops, Starts starts) {
+  std::unordered_set<const Op*> made;
   for (const Op* op : ops) {
-    bool inside = is_reduction(op->kind()) && !reduces_last_axes(*op);
+    bool inside = starts(*op);
     for (Value operand : op->operands())
-      inside |= !operand.is_parameter() && columns.contains(operand.op());
-    if (inside) columns.insert(op);
+      inside |= !operand.is_parameter() && made.contains(operand.op());
+    if (inside) made.insert(op);
   }
-  return columns;
+  return made;
+}
+
+}  // namespace
+
+std::unordered_set<const Op*> column_ops(std::span<Op* const> ops) {
+  return made_of(ops,
+                 [](const Op& op) { return is_reduction(op.kind()) && !reduces_last_axes(op); });
 }
 
 std::vector<std::vector<const Op*>> reduction_levels(std::span<Op* const> ops) {
@@ -137,13 +148,11 @@ std::vector<std::vector<const Op*>> reduction_levels(std::span<Op* const> ops) {
 }
 
 std::vector<Value> watched_line_values(const Op& kernel, int64_t lines) {
+  const std::vector<Op*> ops = kernel_ops(kernel);
+  const std::unordered_set<const Op*> made =
+      made_of(ops, [](const Op& op) { return is_reduction(op.kind()); });
   std::vector<Value> values;
-  std::unordered_set<const Op*> made;
-  for (const Op* op : kernel_ops(kernel)) {
-    if (is_reduction(op->kind()) || std::ranges::any_of(op->operands(), [&](Value operand) {
-          return !operand.is_parameter() && made.contains(operand.op());
-        }))
-      made.insert(op);
+  for (const Op* op : ops) {
     const int64_t elements = op->result().type().elements();
     if (made.contains(op) && op->attrs().has("word") && elements > 0 && elements <= lines)
       values.push_back(op->result());
