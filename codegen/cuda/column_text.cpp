@@ -177,7 +177,7 @@ void ColumnText::present(const Arrays& arrays) {
 }
 
 void ColumnText::write_results(std::span<const int> yields, const Arrays& arrays,
-                               const std::string& condition) {
+                               const std::string& condition, std::span<const ir::Value> also) {
   const ir::Op* yield = kernel_.body()->terminator();
   // All are evaluated before any is stored.
   std::vector<std::string> stores;
@@ -185,7 +185,7 @@ void ColumnText::write_results(std::span<const int> yields, const Arrays& arrays
   region_.enter_lanes(4);
   const TextCoordinates kept = decompose("m");
   present(arrays);
-  for (ir::Value value : also_) region_.eval(value, of_column(value.shape(), kept));
+  for (ir::Value value : also) region_.eval(value, of_column(value.shape(), kept));
   for (int r : yields) {
     const ir::Value value = yield->operand(r);
     const std::string result = region_.eval_to_store(value, of_column(value.shape(), kept)).text;

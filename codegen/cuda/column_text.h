@@ -69,12 +69,10 @@ class ColumnText {
 
   /// Makes the reductions from the first on that have arrays known, in the code of a lane.
   void present(const Arrays& arrays);
-  /// Values of column shape that write_results() evaluates too.
-  void also_evaluate(std::vector<ir::Value> values) { also_ = std::move(values); }
   /// Stores the results with the numbers `yields` in the first row of threads, where `condition`
-  /// holds.
+  /// holds; evaluates `also` there, which has the shape of a column.
   void write_results(std::span<const int> yields, const Arrays& arrays,
-                     const std::string& condition = "");
+                     const std::string& condition = "", std::span<const ir::Value> also = {});
 
  private:
   std::string number(int64_t value) const { return region_.index_literal(value); }
@@ -97,7 +95,6 @@ class ColumnText {
   int64_t slabs_;
   int64_t columns_ = 1, threads_ = 0, width_ = 1, height_ = 1, blocks_ = 0;
   std::vector<int64_t> offsets_, sum_offsets_;
-  std::vector<ir::Value> also_;
 };
 
 }  // namespace mezzo::codegen

@@ -22,14 +22,20 @@ namespace mezzo::codegen {
 
 namespace {
 
-using Levels = std::vector<std::vector<const ir::Op*>>;
-
 /// In the order of the passes. `some`: a column has elements.
-std::vector<Reduction> reductions_of(const Levels& passes, bool some) {
+std::vector<Reduction> reductions_of(const ir::Op& kernel, bool some) {
   std::vector<Reduction> reductions;
-  for (const std::vector<const ir::Op*>& pass : passes)
+  for (const std::vector<const ir::Op*>& pass : ir::reduction_levels(ir::kernel_ops(kernel)))
     for (const ir::Op* op : pass) reductions.push_back(reduction_of(*op, some));
   return reductions;
+}
+
+/// How many reductions each pass has.
+std::vector<size_t> passes_of(const ir::Op& kernel) {
+  std::vector<size_t> counts;
+  for (const std::vector<const ir::Op*>& pass : ir::reduction_levels(ir::kernel_ops(kernel)))
+    counts.push_back(pass.size());
+  return counts;
 }
 
 class ColumnsEmitter {
@@ -42,9 +48,9 @@ class ColumnsEmitter {
         lanes_(plan.vector),
         slabs_(std::max<int64_t>(plan.slices, 1)),
         rows_(ir::Shape(reduced_dims_).elements()),
-        passes_(ir::reduction_levels(ir::kernel_ops(kernel))),
+        passes_(passes_of(kernel)),
         region_(kernel, static_cast<int>(plan.vector)),
-        columns_(region_, kernel, reductions_of(passes_, rows_ > 0),
+        columns_(region_, kernel, reductions_of(kernel, rows_ > 0),
                  space_.space.dims().subspan(static_cast<size_t>(space_.reduced)), slabs_) {
     MEZZO_CHECK(plan.grain % lanes_ == 0, fmt::format("kernel @{}: {} columns a block, {} a thread",
                                                       kernel.kernel_name(), plan.grain, lanes_));
@@ -59,7 +65,7 @@ class ColumnsEmitter {
     CudaSource source;
     source.name = name;
     find_yields();
-    if (rows_ == 0) columns_.also_evaluate(ir::watched_line_values(kernel_, columns_.columns()));
+    if (rows_ == 0) watched_ = ir::watched_line_values(kernel_, columns_.columns());
     if (slabs_ == 1)
       emit_one_launch(source);
     else
@@ -97,7 +103,7 @@ class ColumnsEmitter {
       known.insert(known.end(), sums.begin(), sums.end());
     }
     if (!full_.empty()) store_rows(known);
-    columns_.write_results(column_results_, known);
+    columns_.write_results(column_results_, known, "", watched_);
     add_entry(source, source.name, columns_.blocks());
   }
 
@@ -108,7 +114,7 @@ class ColumnsEmitter {
     size_t known = 0;  // reductions of the passes before
     for (size_t pass = 0; pass < passes_.size(); ++pass) {
       const std::string entry = chained ? fmt::format("{}_{}", source.name, pass) : source.name;
-      const size_t count = passes_[pass].size();
+      const size_t count = passes_[pass];
       columns_.begin_entry(false);
       place_slab();
       columns_.store_partials(add_rows(pass, columns_.load_sums(known)), "slab", known);
@@ -120,7 +126,7 @@ class ColumnsEmitter {
       } else {
         std::vector<std::string> all = columns_.load_sums(known);
         for (std::string& sum : columns_.add_slabs(known, count)) all.push_back(std::move(sum));
-        columns_.write_results(column_results_, all);
+        columns_.write_results(column_results_, all, "", watched_);
       }
       add_entry(source, entry + "_total", columns_.blocks());
       known += count;
@@ -130,7 +136,7 @@ class ColumnsEmitter {
     place_slab();
     const std::vector<std::string> all = columns_.load_sums(known);
     store_rows(all);
-    columns_.write_results(column_results_, all, "slab == 0");
+    columns_.write_results(column_results_, all, "slab == 0", watched_);
     add_entry(source, source.name, columns_.blocks() * slabs_);
   }
 
@@ -182,7 +188,7 @@ class ColumnsEmitter {
   /// Runs a pass, with what those before have given; the names of what the first row of threads
   /// then has.
   std::vector<std::string> add_rows(size_t pass, const std::vector<std::string>& known) {
-    std::vector<std::string> sums = columns_.declare(known.size(), passes_[pass].size());
+    std::vector<std::string> sums = columns_.declare(known.size(), passes_[pass]);
     for_each_row("", [&](const TextCoordinates& at) {
       columns_.present(known);
       for (size_t i = 0; i < sums.size(); ++i)
@@ -214,10 +220,11 @@ class ColumnsEmitter {
   int64_t threads_, lanes_, slabs_, rows_;
   int64_t rows_per_thread_ = 0;
   int loops_ = 0;  // over rows, of the entry
-  Levels passes_;
+  std::vector<size_t> passes_;
   RegionText region_;
   ColumnText columns_;
   std::vector<int> full_, column_results_;
+  std::vector<ir::Value> watched_;  // what no element evaluates, as there is none
   std::vector<RegionText::Entry> entries_;
 };
 

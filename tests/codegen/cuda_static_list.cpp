@@ -59,24 +59,28 @@ std::unique_ptr<ir::Module> softmax(const std::string& type, int64_t rows, int64
   return function_of("%x: " + x, body, x);
 }
 
-/// (x - mean) * rsqrt(mean of squares + 1e-5) in f32 of rows stored in `type`.
-std::unique_ptr<ir::Module> normalize(const std::string& type, int64_t rows, int64_t columns) {
+/// (x - mean) * rsqrt(mean of squares + 1e-5) in f32 of rows stored in `type`, along `axis`.
+std::unique_ptr<ir::Module> normalize(const std::string& type, int64_t rows, int64_t columns,
+                                      int axis = 1) {
   const std::string x = fmt::format("tensor<{}x{}x{}>", rows, columns, type),
                     wide = fmt::format("tensor<{}x{}xf32>", rows, columns),
-                    one = fmt::format("tensor<{}x1xf32>", rows);
-  const std::string sum = " {axes = [1], keepdims = true} : " + wide + " -> " + one + "\n",
+                    one = axis == 1 ? fmt::format("tensor<{}x1xf32>", rows)
+                                    : fmt::format("tensor<1x{}xf32>", columns);
+  const std::string sum = fmt::format(" {{axes = [{}], keepdims = true}} : {} -> {}\n", axis, wide,
+                                      one),
                     both = " : (" + wide + ", " + one + ") -> " + wide + "\n",
                     scalar = " : (" + one + ", tensor<f32>) -> " + one + "\n";
-  return function_of(
-      "%x: " + x,
-      "    %w = cast %x : " + x + " -> " + wide +
-          fmt::format("\n    %n = constant {{value = {}.0}} : tensor<f32>\n", columns) +
-          "    %e = constant {value = 1e-05} : tensor<f32>\n    %0 = sum %w" + sum +
-          "    %1 = div %0, %n" + scalar + "    %2 = sub %w, %1" + both +
-          "    %3 = square %2 : " + wide + "\n    %4 = sum %3" + sum + "    %5 = div %4, %n" +
-          scalar + "    %6 = add %5, %e" + scalar + "    %7 = rsqrt %6 : " + one +
-          "\n    %8 = mul %2, %7" + both + "    %y = cast %8 : " + wide + " -> " + x + "\n",
-      x);
+  return function_of("%x: " + x,
+                     "    %w = cast %x : " + x + " -> " + wide +
+                         fmt::format("\n    %n = constant {{value = {}.0}} : tensor<f32>\n",
+                                     axis == 1 ? columns : rows) +
+                         "    %e = constant {value = 1e-05} : tensor<f32>\n    %0 = sum %w" + sum +
+                         "    %1 = div %0, %n" + scalar + "    %2 = sub %w, %1" + both +
+                         "    %3 = square %2 : " + wide + "\n    %4 = sum %3" + sum +
+                         "    %5 = div %4, %n" + scalar + "    %6 = add %5, %e" + scalar +
+                         "    %7 = rsqrt %6 : " + one + "\n    %8 = mul %2, %7" + both +
+                         "    %y = cast %8 : " + wide + " -> " + x + "\n",
+                     x);
 }
 
 /// The gradients of x, scale and shift of a layer normalisation, in f32 of rows stored in `type`,
@@ -175,6 +179,8 @@ std::vector<StaticKernel> static_kernels() {
   other("normalize bf16 8192", normalize("bf16", 4096, 8192));
   other("column sums f16 128x256", column_sums("f16", 128, 256));
   other("column sums bf16 65536x4096", column_sums("bf16", 65536, 4096));
+  other("normalize columns f16 64x65536", normalize("f16", 64, 65536, 0));
+  other("normalize columns bf16 65536x256", normalize("bf16", 65536, 256, 0));
   other("normalize backward f16 65536x256", normalize_backward("f16", 65536, 256));
   other("normalize backward f16 8192x1024", normalize_backward("f16", 8192, 1024));
   other("normalize backward f32 8192x4096", normalize_backward("f32", 8192, 4096));

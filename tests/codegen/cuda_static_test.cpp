@@ -19,6 +19,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <span>
 #include <sstream>
 
 namespace mezzo::test {
@@ -136,6 +137,14 @@ void check_row(const std::string& key, const StaticKernel& kernel,
   }
 }
 
+/// What a kernel's launch is called in the table.
+std::string part_of(std::span<const codegen::CudaLaunch> launches,
+                    const codegen::CudaLaunch& launch) {
+  const auto number = &launch - launches.data();
+  if (launches.size() > 2) return fmt::format(", launch {} of {}", number + 1, launches.size());
+  return number == 1 ? ", slices added" : "";
+}
+
 /// Every launch of every kernel on one architecture.
 void measure_all(const std::string& arch, Table& table) {
   const ir::Target target = ir::target_by_name(arch);
@@ -165,9 +174,8 @@ void measure_all(const std::string& arch, Table& table) {
         REQUIRE(resources != binary.kernels.end());
         const MachineCode code =
             read_machine_code(binary.cubin, launch.entry, target.compute_capability);
-        const bool finish = launch.entry != sources[i].launches.front().entry;
         const std::string key =
-            fmt::format("{:6} | {}{}", arch, kernel.name, finish ? ", slices added" : "");
+            fmt::format("{:6} | {}{}", arch, kernel.name, part_of(sources[i].launches, launch));
         check_row(key, kernel, *resources, launch, code);
         table.emplace_back(key, measure(*resources, launch, code));
       }
