@@ -159,4 +159,17 @@ TEST_CASE("NaN and infinities reach their own row, group or channel alone") {
   }
 }
 
+TEST_CASE("the mean of a channel with an infinity is infinite, and of one with both is NaN") {
+  for (DType dtype : kFloats) {
+    const InterpreterTensor x =
+        make_tensor(Type(dtype, {3, 3}), {1, HUGE_VAL, HUGE_VAL, -HUGE_VAL, 2, 1, 4, 4, -HUGE_VAL});
+    for (const Tensors& results : run_everywhere(OpKind::BatchNorm, {x}, {})) {
+      CHECK(results[1].floats[0] == -HUGE_VAL);
+      CHECK(results[1].floats[1] == HUGE_VAL);
+      CHECK(std::isnan(results[1].floats[2]));
+      for (double variance : results[2].floats) CHECK(std::isnan(variance));
+    }
+  }
+}
+
 }  // namespace mezzo::test
