@@ -23,7 +23,6 @@ constexpr int64_t kMostTile = 256, kMostBlock = int64_t{1} << 24, kMostSlices = 
 
 std::string unfit_product(const ir::Op& kernel, const ir::Target& target) {
   const ir::MatmulSpec spec = ir::matmul_spec(kernel);
-  if (spec.m == 0 || spec.n == 0 || spec.k == 0 || spec.batch == 0) return "";  // no product
   const ir::Plan plan = ir::Plan::from(kernel.plan());
   const int64_t lanes = target.lanes(spec.acc == ir::DType::F64 ? 8 : 4);
   struct Range {

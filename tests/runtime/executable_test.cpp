@@ -311,10 +311,10 @@ TEST_CASE("an effect judges what stands before it and nothing else, however kern
 }
 
 constexpr const char* kPlannedProduct =
-    R"(module @m attributes {{rounding = "excess", stage = "planned"{}}} {{
-  func @f(%x: tensor<4x6xf32>, %w: tensor<6x8xf32>) -> tensor<4x8xf32> {{
-    %y = kernel @k0 (%x = %x, %w = %w) {{family = "matmul", places = [@result0]}} plan {{{}}} : (tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<4x8xf32> {{
-      %y = matmul %x, %w {{acc = f32, word = 1}} : (tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>
+    R"(module @m attributes {{rounding = "excess", stage = "planned"{0}}} {{
+  func @f(%x: tensor<4x{2}xf32>, %w: tensor<{2}x8xf32>) -> tensor<4x8xf32> {{
+    %y = kernel @k0 (%x = %x, %w = %w) {{family = "matmul", places = [@result0]}} plan {{{1}}} : (tensor<4x{2}xf32>, tensor<{2}x8xf32>) -> tensor<4x8xf32> {{
+      %y = matmul %x, %w {{acc = f32, word = 1}} : (tensor<4x{2}xf32>, tensor<{2}x8xf32>) -> tensor<4x8xf32>
       yield %y : tensor<4x8xf32>
     }}
     return %y : tensor<4x8xf32>
@@ -323,11 +323,11 @@ constexpr const char* kPlannedProduct =
 )";
 
 TEST_CASE("a plan that was read fits shapes and target, or is refused with the reason") {
-  auto error = [](const std::string& target, const std::string& plan) -> std::string {
+  auto error = [](const std::string& target, const std::string& plan, int k = 6) -> std::string {
     const std::string attribute = target.empty() ? "" : ", target = \"" + target + "\"";
     try {
       auto executable =
-          compile_text(fmt::format(kPlannedProduct, attribute, plan), "f", in_memory());
+          compile_text(fmt::format(kPlannedProduct, attribute, plan, k), "f", in_memory());
       Tensors inputs = inputs_for(executable->function(), 8, {});
       check_close(run_compiled(*executable, inputs), run_interpreted(*executable, inputs));
     } catch (const UserError& refused) {
@@ -348,6 +348,8 @@ TEST_CASE("a plan that was read fits shapes and target, or is refused with the r
   CHECK(error("", plan(4, 6, 4, 8, 8, 1)) ==
         head + "'nr' must be a multiple of the 4 lanes of a vector, not 6" + tail);
   CHECK(error("", plan(0, 4, 4, 8, 8, 1)) == head + "'mr' must lie in [1, 256], not 0" + tail);
+  CHECK(error("", plan(4, 4, 4, 8, 8, 1), 0) == "");
+  CHECK(error("", plan(0, 4, 4, 8, 8, 1), 0) == head + "'mr' must lie in [1, 256], not 0" + tail);
   CHECK(error("", plan(4, 4, 6, 8, 8, 1)) ==
         head + "a block of 6x8 does not divide into tiles of 4x4" + tail);
   CHECK(error("", plan(4, 4, 4, 8, 4, 2)) == head + "'kc' must be a multiple of 8, not 4" + tail);
