@@ -3,6 +3,7 @@
 // f32 (f64 for f64) and may be differentiated again.
 #pragma once
 
+#include <mezzo/dsl/callable.h>
 #include <mezzo/dsl/operand.h>
 
 #include <functional>
@@ -61,6 +62,7 @@ std::vector<Tensor> trace_gradient(const TensorFunction& function, std::vector<O
 template <typename F>
 auto value_and_grad(F f, std::vector<int64_t> wrt = {},
                     ir::Location location = ir::Location::here()) {
+  detail::require_function(f, "value_and_grad", "function", location);
   // Callable with as many arguments as `f` has, which `jit` finds out.
   return [f, wrt, location](const auto&... arguments)
     requires std::is_invocable_v<F&, detail::TensorFor<decltype(arguments)>...>
@@ -81,6 +83,7 @@ auto value_and_grad(F f, std::vector<int64_t> wrt = {},
 /// throws UserError where `f` gives no scalar float, or there is no float argument of that number.
 template <typename F>
 auto grad(F f, int64_t wrt = 0, ir::Location location = ir::Location::here()) {
+  detail::require_function(f, "grad", "function", location);
   return [both = value_and_grad(f, {wrt}, location)](const auto&... arguments)
     requires std::is_invocable_v<F&, detail::TensorFor<decltype(arguments)>...>
   { return both(arguments...).grads[0]; };
@@ -107,6 +110,7 @@ class RegionScope {
 /// Runs `f`, whose operations are kept in f32: 16-bit operands are cast up, whatever the policy.
 template <typename F>
 auto keep_f32(F&& f, ir::Location location = ir::Location::here()) {
+  detail::require_function(f, "keep_f32", "function", location);
   detail::RegionScope scope("float32", location);
   return f();
 }
@@ -114,6 +118,7 @@ auto keep_f32(F&& f, ir::Location location = ir::Location::here()) {
 /// Runs `f`, whose operations keep no results for the backward pass: they are computed again.
 template <typename F>
 auto checkpoint(F&& f, ir::Location location = ir::Location::here()) {
+  detail::require_function(f, "checkpoint", "function", location);
   detail::RegionScope scope(location);
   return f();
 }
@@ -171,6 +176,8 @@ BackwardFunction erase_backward(B backward) {
 ///       [](Tensor x, Tensor y, Tensor dy) { return minimum(maximum(dy, -1.0), 1.0); });
 template <typename F, typename B>
 auto custom_gradient(F forward, B backward, ir::Location location = ir::Location::here()) {
+  detail::require_function(forward, "custom_gradient", "forward function", location);
+  detail::require_function(backward, "custom_gradient", "backward function", location);
   return [forward, backward, location](const auto&... arguments)
     requires std::is_invocable_v<F&, detail::TensorFor<decltype(arguments)>...>
   {

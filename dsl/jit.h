@@ -5,6 +5,7 @@
 // changes them at the same time.
 #pragma once
 
+#include <mezzo/dsl/callable.h>
 #include <mezzo/dsl/device.h>
 #include <mezzo/dsl/precision.h>
 #include <mezzo/runtime/array.h>
@@ -123,6 +124,7 @@ auto result_of(std::index_sequence<I...>)
 /// whose arrays are the value and then the gradients.
 template <typename F>
 auto jit(F f, JitOptions options = {}, ir::Location location = ir::Location::here()) {
+  detail::require_function(f, "jit", "function", location);
   constexpr size_t kCount = detail::arity_of<F>();
   using Result = decltype(detail::result_of<F>(std::make_index_sequence<kCount>()));
   return Jitted<kCount, std::is_same_v<Result, Tensor>>(std::make_shared<detail::JitPrograms>(

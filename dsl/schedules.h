@@ -3,6 +3,7 @@
 // %t (i32): traced operations of the training step, so a skipped step does not advance it.
 #pragma once
 
+#include <mezzo/dsl/callable.h>
 #include <mezzo/dsl/ops.h>
 
 #include <functional>
@@ -48,7 +49,10 @@ class LearningRate {
   LearningRate(T rate) : constant_(static_cast<double>(rate)) {}
   template <typename Schedule>
     requires std::is_invocable_r_v<Tensor, const Schedule&, Tensor>
-  LearningRate(Schedule schedule) : schedule_(std::move(schedule)) {}
+  LearningRate(Schedule schedule, ir::Location location = ir::Location::here())
+      : schedule_(std::move(schedule)) {
+    detail::require_function(schedule_, "LearningRate", "schedule", location);
+  }
 
   bool is_constant() const { return !schedule_; }
   double constant() const { return constant_; }
