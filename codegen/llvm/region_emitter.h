@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -150,8 +151,8 @@ class RegionEmitter {
   int lanes_ = 1;
   llvm::Value* mask_ = nullptr;
   std::vector<std::map<Key, llvm::Value*>> known_;
-  /// (word and lanes, bit) -> accumulator on the stack, a mask of i32
-  std::map<std::pair<int64_t, unsigned>, llvm::Value*> flags_;
+  /// (word, lanes, bit) -> accumulator on the stack, a mask of i32
+  std::map<std::tuple<int64_t, int, unsigned>, llvm::Value*> flags_;
   /// (word, lanes) -> the largest magnitude so far, on the stack
   std::map<std::pair<int64_t, int>, llvm::Value*> magnitudes_;
   llvm::Value* range_flag_ = nullptr;

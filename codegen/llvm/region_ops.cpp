@@ -282,7 +282,7 @@ void RegionEmitter::accumulate(const ir::Op& op, unsigned bit, Value* condition)
   int64_t word = op.attrs().get_int("word");
   if (condition->getType()->isVectorTy() && mask_) condition = b.CreateAnd(condition, mask_);
   int lanes = lanes_of(condition);
-  Value*& slot = flags_[{word * 64 + lanes, bit}];
+  Value*& slot = flags_[{word, lanes, bit}];
   llvm::Type* stored =
       lanes == 1 ? static_cast<llvm::Type*>(b.getInt32Ty())
                  : llvm::FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(lanes));
@@ -349,12 +349,12 @@ void RegionEmitter::write_flags() {
   std::vector<int64_t> words = ir::kernel_words(kernel_);
   std::map<int64_t, Value*> totals;
   for (const auto& [key, slot] : flags_) {
-    auto [packed, bit] = key;
+    const auto [word, lanes, bit] = key;
     llvm::Type* type = llvm::cast<llvm::AllocaInst>(slot)->getAllocatedType();
     Value* seen = b.CreateLoad(type, slot);
     if (type->isVectorTy()) seen = b.CreateOrReduce(seen);
     Value* bits = b.CreateAnd(seen, b.getInt32(bit));
-    Value*& total = totals[packed / 64];
+    Value*& total = totals[word];
     total = total ? b.CreateOr(total, bits) : bits;
   }
   for (const auto& [key, slot] : magnitudes_) {
