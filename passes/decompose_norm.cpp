@@ -234,9 +234,10 @@ std::vector<Value> decompose_batch_norm(const Composite& op, ir::Builder& builde
   Value h = parts.make(OpKind::Mul,
                        {own.centre(parts, x), own.inverse_root(parts, op.float_attr("eps"))});
   Value y = scaled(parts, h, parameter(parts, op, 1, channels), parameter(parts, op, 2, channels));
-  // Rounded once, with what that loses beside it; around an infinite mean there is no shift.
+  // Rounded once, with what that loses beside it; there is no shift around an infinite mean, nor
+  // where a difference to the mean is out of range.
   Value mean =
-      parts.make(OpKind::Where, {parts.make(OpKind::IsFinite, {own.mean}),
+      parts.make(OpKind::Where, {parts.make(OpKind::IsFinite, {own.shift}),
                                  parts.make(OpKind::Add, {own.mean, own.shift}), own.mean});
   Value shift = parts.make(OpKind::Add, {parts.make(OpKind::Sub, {own.mean, mean}), own.shift});
   return {parts.narrow(y, type.dtype), mean, own.square, shift};

@@ -43,14 +43,16 @@ namespace {
 bool is_zero(Value value) { return ir::splat_value(value) == 0.0; }
 
 /// What the mean and the variance of batch_norm, read by themselves, add to the cotangent of x:
-/// dmean / n and 2 (x - mean) dvariance / n.
+/// dmean / n and 2 (x - mean - shift) dvariance / n.
 void accumulate_statistics(GradContext& c) {
   Value dmean = c.cotangent(1), dvariance = c.cotangent(2), x = c.operand(0);
   if (is_zero(dmean) && is_zero(dvariance)) return;
   const DType wide = dmean.dtype();
   const double count = static_cast<double>(x.type().elements() /
                                            std::max<int64_t>(1, x.shape()[x.shape().rank() - 1]));
+  // The rounded mean alone may be off by as much as the elements differ.
   Value centred = c.make(OpKind::Sub, {c.builder.cast(x, wide), c.result(1)});
+  centred = c.make(OpKind::Sub, {centred, c.result(3)});
   Value slope = c.make(OpKind::Mul, {dvariance, c.scalar(wide, 2)});
   Value total = c.make(OpKind::Add, {dmean, c.make(OpKind::Mul0, {slope, centred})});
   total = c.make(OpKind::Div, {total, c.scalar(wide, count)});

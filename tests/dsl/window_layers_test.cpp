@@ -295,3 +295,20 @@ TEST_CASE("errors of windows and layers name both sizes and a remedy") {
           nn::LayerNorm(4, {.weight = false});
         }).find("layer_norm: a bias without a weight") != std::string::npos);
 }
+
+TEST_CASE("NM-07 the gradient of a variance of numbers that differ by little from a large mean") {
+  std::vector<double> values;
+  for (int k = 0; k < 8; ++k) values.push_back(10000 + std::ldexp(k, -10));
+  const Array x({8, 1}, values);
+  for (const Device& device : {Device::interpreter(), Device::cpu()}) {
+    const Array by_variance =
+        jit(grad([](Tensor t) { return sum(batch_norm(t).variance); }), {.device = device})(x);
+    const Array by_mean =
+        jit(grad([](Tensor t) { return sum(batch_norm(t).mean); }), {.device = device})(x);
+    for (int k = 0; k < 8; ++k) {
+      CHECK(by_variance.as_double(k) ==
+            doctest::Approx(2 * std::ldexp(k - 3.5, -10) / 8).epsilon(1e-6));
+      CHECK(by_mean.as_double(k) == 0.125);
+    }
+  }
+}

@@ -159,6 +159,15 @@ TEST_CASE("NaN and infinities reach their own row, group or channel alone") {
   }
 }
 
+TEST_CASE("the mean of a channel is finite where differences to it are not") {
+  for (double sign : {1.0, -1.0}) {
+    const InterpreterTensor x =
+        make_tensor(Type(DType::F32, {3, 1}), {sign * 3e38, -sign * 3e38, -sign * 3e38});
+    for (const Tensors& results : run_everywhere(OpKind::BatchNorm, {x}, {}))
+      CHECK(results[1].floats[0] == doctest::Approx(-sign * 1e38).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("the mean of a channel with an infinity is infinite, and of one with both is NaN") {
   for (DType dtype : kFloats) {
     const InterpreterTensor x =
