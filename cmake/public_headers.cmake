@@ -8,6 +8,7 @@ set(MEZZO_PUBLIC_HEADERS
   codegen/llvm/emit_kernel.h
   codegen/llvm/support.h
   dsl/attention.h
+  dsl/callable.h
   dsl/data.h
   dsl/device.h
   dsl/elementwise.h

@@ -5,9 +5,9 @@
 
 namespace mezzo::detail {
 
-void throw_no_function(const std::string& taker, const std::string& role, ir::Location location) {
-  throw UserError(location, taker + ": the " + role + " is empty, so there is nothing to call",
-                  "give a std::function or a pointer that holds a function");
+void throw_no_function(const std::string& what, ir::Location location) {
+  throw UserError(location, what + " is an empty function",
+                  "assign a function to it before it is handed over");
 }
 
 }  // namespace mezzo::detail

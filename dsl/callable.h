@@ -4,33 +4,21 @@
 
 #include <mezzo/ir/location.h>
 
-#include <functional>
 #include <string>
+#include <type_traits>
 
 namespace mezzo::detail {
 
-/// Throws UserError: `taker`, such as "jit", was given no `role`, such as "function".
-[[noreturn]] void throw_no_function(const std::string& taker, const std::string& role,
-                                    ir::Location location);
-
-template <typename F>
-bool holds_function(const F&) {
-  return true;
-}
-template <typename Signature>
-bool holds_function(const std::function<Signature>& function) {
-  return function != nullptr;
-}
-template <typename Result, typename... Arguments>
-bool holds_function(Result (*const& function)(Arguments...)) {
-  return function != nullptr;
-}
+/// Throws UserError: `what`, such as "jit: the function", is empty.
+[[noreturn]] void throw_no_function(const std::string& what, ir::Location location);
 
 /// Throws UserError for a std::function or a pointer without a function.
 template <typename F>
-void require_function(const F& function, const std::string& taker, const std::string& role,
-                      ir::Location location) {
-  if (!holds_function(function)) throw_no_function(taker, role, location);
+void require_function(const F& function, const char* what, ir::Location location) {
+  // A lambda is always one; that it converts to a pointer makes it comparable too.
+  if constexpr (std::is_pointer_v<F> ||
+                (std::is_class_v<F> && requires { function.target_type(); }))
+    if (function == nullptr) throw_no_function(what, location);
 }
 
 }  // namespace mezzo::detail

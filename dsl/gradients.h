@@ -62,7 +62,7 @@ std::vector<Tensor> trace_gradient(const TensorFunction& function, std::vector<O
 template <typename F>
 auto value_and_grad(F f, std::vector<int64_t> wrt = {},
                     ir::Location location = ir::Location::here()) {
-  detail::require_function(f, "value_and_grad", "function", location);
+  detail::require_function(f, "value_and_grad: the function", location);
   // Callable with as many arguments as `f` has, which `jit` finds out.
   return [f, wrt, location](const auto&... arguments)
     requires std::is_invocable_v<F&, detail::TensorFor<decltype(arguments)>...>
@@ -83,7 +83,7 @@ auto value_and_grad(F f, std::vector<int64_t> wrt = {},
 /// throws UserError where `f` gives no scalar float, or there is no float argument of that number.
 template <typename F>
 auto grad(F f, int64_t wrt = 0, ir::Location location = ir::Location::here()) {
-  detail::require_function(f, "grad", "function", location);
+  detail::require_function(f, "grad: the function", location);
   return [both = value_and_grad(f, {wrt}, location)](const auto&... arguments)
     requires std::is_invocable_v<F&, detail::TensorFor<decltype(arguments)>...>
   { return both(arguments...).grads[0]; };
@@ -110,7 +110,7 @@ class RegionScope {
 /// Runs `f`, whose operations are kept in f32: 16-bit operands are cast up, whatever the policy.
 template <typename F>
 auto keep_f32(F&& f, ir::Location location = ir::Location::here()) {
-  detail::require_function(f, "keep_f32", "function", location);
+  detail::require_function(f, "keep_f32: the function", location);
   detail::RegionScope scope("float32", location);
   return f();
 }
@@ -118,7 +118,7 @@ auto keep_f32(F&& f, ir::Location location = ir::Location::here()) {
 /// Runs `f`, whose operations keep no results for the backward pass: they are computed again.
 template <typename F>
 auto checkpoint(F&& f, ir::Location location = ir::Location::here()) {
-  detail::require_function(f, "checkpoint", "function", location);
+  detail::require_function(f, "checkpoint: the function", location);
   detail::RegionScope scope(location);
   return f();
 }
@@ -176,8 +176,8 @@ BackwardFunction erase_backward(B backward) {
 ///       [](Tensor x, Tensor y, Tensor dy) { return minimum(maximum(dy, -1.0), 1.0); });
 template <typename F, typename B>
 auto custom_gradient(F forward, B backward, ir::Location location = ir::Location::here()) {
-  detail::require_function(forward, "custom_gradient", "forward function", location);
-  detail::require_function(backward, "custom_gradient", "backward function", location);
+  detail::require_function(forward, "custom_gradient: the forward function", location);
+  detail::require_function(backward, "custom_gradient: the backward function", location);
   return [forward, backward, location](const auto&... arguments)
     requires std::is_invocable_v<F&, detail::TensorFor<decltype(arguments)>...>
   {

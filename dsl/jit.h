@@ -124,7 +124,7 @@ auto result_of(std::index_sequence<I...>)
 /// whose arrays are the value and then the gradients.
 template <typename F>
 auto jit(F f, JitOptions options = {}, ir::Location location = ir::Location::here()) {
-  detail::require_function(f, "jit", "function", location);
+  detail::require_function(f, "jit: the function", location);
   constexpr size_t kCount = detail::arity_of<F>();
   using Result = decltype(detail::result_of<F>(std::make_index_sequence<kCount>()));
   return Jitted<kCount, std::is_same_v<Result, Tensor>>(std::make_shared<detail::JitPrograms>(

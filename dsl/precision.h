@@ -43,6 +43,7 @@ class Policy {
 /// Runs `f`, whose operations follow `policy` instead of the program's.
 template <typename F>
 auto with_policy(const Policy& policy, F&& f, ir::Location location = ir::Location::here()) {
+  detail::require_function(f, "with_policy: the function", location);
   detail::RegionScope scope(policy.name(), location);
   return f();
 }

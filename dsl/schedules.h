@@ -51,7 +51,7 @@ class LearningRate {
     requires std::is_invocable_r_v<Tensor, const Schedule&, Tensor>
   LearningRate(Schedule schedule, ir::Location location = ir::Location::here())
       : schedule_(std::move(schedule)) {
-    detail::require_function(schedule_, "LearningRate", "schedule", location);
+    detail::require_function(schedule_, "optim: learning_rate", location);
   }
 
   bool is_constant() const { return !schedule_; }

@@ -98,8 +98,8 @@ struct TrainingDescription {
 /// A function of tensors as it is called from the library: at the line of the Trainer where it
 /// takes operands.
 template <typename F>
-auto at_location(F function, const char* role, ir::Location location) {
-  require_function(function, "Trainer", role, location);
+auto at_location(F function, const char* what, ir::Location location) {
+  require_function(function, what, location);
   return [function = std::move(function), location](const auto&... tensors) mutable -> Tensor {
     if constexpr (std::is_invocable_v<F&, decltype(Operand(tensors, location))...>)
       return function(Operand(tensors, location)...);
@@ -124,8 +124,8 @@ class Trainer {
   Trainer(Model model, Loss loss, const Optimizer& optimizer, TrainerOptions options = {},
           ir::Location location = ir::Location::here())
       : Trainer(detail::TrainingDescription{
-            detail::at_location(std::move(model), "model", location),
-            detail::at_location(std::move(loss), "loss", location),
+            detail::at_location(std::move(model), "Trainer: the model", location),
+            detail::at_location(std::move(loss), "Trainer: the loss", location),
             detail::plan_optimizer(optimizer, location), std::move(options), location}) {}
   ~Trainer();
   /// Of the Trainer that was moved from, everything but its destructor throws UserError; a `fit`

@@ -103,13 +103,13 @@ TEST_CASE("a list without operands is an error at the line of its call") {
 
 TEST_CASE("a function that holds none is an error at the line that takes it") {
   const std::string hint =
-      " is empty, so there is nothing to call | give a std::function or a pointer that holds a "
-      "function";
+      " is an empty function | assign a function to it before it is handed over";
   const std::function<Tensor(Tensor)> empty, model = [](Tensor x) { return x; };
   const std::function<Tensor(Tensor, Tensor)> none,
       loss = [](Tensor x, Tensor y) { return losses::mse(x, y); };
   const std::function<Tensor()> nothing;
   Tensor (*const no_target)(Tensor) = nullptr;
+  Tensor (*const no_throwing_target)(Tensor) noexcept = nullptr;
   const optim::SGD sgd;
   auto fails = [&](int line, const std::function<void()>& f, const std::string& what) {
     CHECK(error_at(line, [&](Tensor) { f(); }) == what + hint);
@@ -117,14 +117,16 @@ TEST_CASE("a function that holds none is an error at the line that takes it") {
   // clang-format off
   fails(__LINE__, [&] { jit(empty); }, "jit: the function");
   fails(__LINE__, [&] { jit(no_target); }, "jit: the function");
+  fails(__LINE__, [&] { jit(no_throwing_target); }, "jit: the function");
   fails(__LINE__, [&] { value_and_grad(empty); }, "value_and_grad: the function");
   fails(__LINE__, [&] { grad(empty); }, "grad: the function");
   fails(__LINE__, [&] { keep_f32(nothing); }, "keep_f32: the function");
+  fails(__LINE__, [&] { with_policy(Policy::float32(), nothing); }, "with_policy: the function");
   fails(__LINE__, [&] { checkpoint(nothing); }, "checkpoint: the function");
   fails(__LINE__, [&] { custom_gradient(empty, loss); }, "custom_gradient: the forward function");
   fails(__LINE__, [&] { custom_gradient(model, none); }, "custom_gradient: the backward function");
   fails(__LINE__, [&] { Trainer(empty, loss, sgd); }, "Trainer: the model");
   fails(__LINE__, [&] { Trainer(model, none, sgd); }, "Trainer: the loss");
-  fails(__LINE__, [&] { optim::SGD{.learning_rate = empty}; }, "LearningRate: the schedule");
+  fails(__LINE__, [&] { optim::SGD{.learning_rate = empty}; }, "optim: learning_rate");
   // clang-format on
 }

@@ -29,9 +29,17 @@ file(WRITE ${tree}/codegen/cuda/nvrtc.cpp "const char* k = \"libnvrtc.so.12\";\n
 file(WRITE ${tree}/tests/a/good.cpp "#include <mezzo/mezzo.h>\n#include <doctest/doctest.h>\n")
 file(WRITE ${tree}/tests/cases/ids.txt "# comment\nRD-01: tested\n")
 file(WRITE ${tree}/tests/a/case.cpp "TEST_CASE(\"RD-01: x\") {}\n")
+file(WRITE ${tree}/ir/b.h "#include <string>\n")
+file(WRITE ${tree}/cmake/public_headers.cmake "set(MEZZO_PUBLIC_HEADERS ir/a.h ir/b.h)\n")
 expect(layers.cmake)
 expect(file_length.cmake)
 expect(case_ids.cmake)
+expect(public_headers.cmake)
+
+file(WRITE ${tree}/cmake/public_headers.cmake "set(MEZZO_PUBLIC_HEADERS ir/a.h ir/c.h)\n")
+expect(public_headers.cmake
+  "ir/a.h is installed and includes ir/b.h, which is not: cmake/public_headers.cmake lists what is"
+  "cmake/public_headers.cmake: there is no ir/c.h")
 
 file(WRITE ${tree}/ir/up.cpp "#include <mezzo/passes/pass.h>\n")
 file(WRITE ${tree}/passes/side.cpp "  #  include <mezzo/codegen/artifact.h>\n")
