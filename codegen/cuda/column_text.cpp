@@ -35,6 +35,7 @@ void ColumnText::set_block(int64_t threads, int64_t width) {
 }
 
 void ColumnText::begin_entry(bool totals) {
+  held_.clear();
   region_.enter(2);
   SourceWriter& out = region_.writer(Level::Thread);
   const auto type = region_.index_type();
@@ -176,8 +177,36 @@ void ColumnText::present(const Arrays& arrays) {
   for (size_t i = 0; i < arrays.size(); ++i) present(i, arrays[i]);
 }
 
+void ColumnText::hold(std::span<const ir::Value> values, const Arrays& known) {
+  std::vector<std::pair<ir::Value, std::string>> arrays;
+  region_.enter(4);
+  region_.enter_lanes(4);
+  const TextCoordinates kept = decompose(region_.name("k") + "_");
+  present(known);
+  for (ir::Value value : values) {
+    const auto at = of_column(value.shape(), kept);
+    if (!at || !held_.insert(value.def()).second) continue;
+    const std::string array = region_.name("h");
+    region_.writer(Level::Thread)
+        .line(fmt::format("{} {}[{}];", compute_type_name(value.dtype()), array, lanes()));
+    const std::string text = region_.eval(value, *at).text;
+    region_.writer(Level::Lane).line(fmt::format("{} = {};", element_of(array), text));
+    arrays.emplace_back(value, array);
+  }
+  region_.drop_identities(0);
+  region_.leave_lanes();
+  const std::string text = region_.leave();
+  if (arrays.empty()) return;
+  SourceWriter& out = region_.writer(Level::Thread);
+  out.open("");
+  out.append(text);
+  out.close();
+  for (const auto& [value, array] : arrays)
+    region_.stand_in(value, {element_of(array), Level::Lane});
+}
+
 void ColumnText::write_results(std::span<const int> yields, const Arrays& arrays,
-                               const std::string& condition, std::span<const ir::Value> also) {
+                               const std::string& condition) {
   const ir::Op* yield = kernel_.body()->terminator();
   // All are evaluated before any is stored.
   std::vector<std::string> stores;
@@ -185,10 +214,11 @@ void ColumnText::write_results(std::span<const int> yields, const Arrays& arrays
   region_.enter_lanes(4);
   const TextCoordinates kept = decompose("m");
   present(arrays);
-  for (ir::Value value : also) region_.eval(value, of_column(value.shape(), kept));
   for (int r : yields) {
     const ir::Value value = yield->operand(r);
-    const std::string result = region_.eval_to_store(value, of_column(value.shape(), kept)).text;
+    const auto at = of_column(value.shape(), kept);
+    MEZZO_CHECK(at, "a yield of columns has another shape, " + ir::to_string(value.type()));
+    const std::string result = region_.eval_to_store(value, *at).text;
     stores.push_back(region_.store_result(r, result, "c"));
   }
   region_.leave_lanes();
@@ -203,7 +233,7 @@ void ColumnText::write_results(std::span<const int> yields, const Arrays& arrays
 /// A reduction's value in the code of a lane.
 void ColumnText::present(size_t i, const std::string& array) {
   const Reduction& reduction = reductions_[i];
-  const std::string element = array + (lanes() > 1 ? "[j]" : "[0]");
+  const std::string element = element_of(array);
   const std::string_view type = compute_type_name(reduction.op->result().dtype());
   const std::string value = reduction.settled(element);
   RegionText::Text text{element, Level::Lane};
@@ -213,11 +243,15 @@ void ColumnText::present(size_t i, const std::string& array) {
   region_.preset(reduction.op->result(), text);
 }
 
-TextCoordinates ColumnText::of_column(const ir::Shape& shape, const TextCoordinates& kept) const {
+std::optional<TextCoordinates> ColumnText::of_column(const ir::Shape& shape,
+                                                     const TextCoordinates& kept) const {
   TextCoordinates at = RegionText::origin(shape);
   const int shift = shape.rank() - static_cast<int>(kept.size());
-  for (int i = std::max(shift, 0); i < shape.rank(); ++i)
-    if (shape[i] != 1) at[static_cast<size_t>(i)] = kept[static_cast<size_t>(i - shift)];
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == 1) continue;
+    if (i < shift || shape[i] != dims_[static_cast<size_t>(i - shift)]) return std::nullopt;
+    at[static_cast<size_t>(i)] = kept[static_cast<size_t>(i - shift)];
+  }
   return at;
 }
 

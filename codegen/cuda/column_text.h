@@ -9,9 +9,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
-#include <utility>
+#include <unordered_set>
 #include <vector>
 
 namespace mezzo::codegen {
@@ -69,15 +70,23 @@ class ColumnText {
 
   /// Makes the reductions from the first on that have arrays known, in the code of a lane.
   void present(const Arrays& arrays);
+  /// Evaluates values of column shape once, for all rows that the thread then goes through and for
+  /// the results of the entry; what has other axes than the columns (an axis of length 1 moved
+  /// between them) is left to those that read it.
+  void hold(std::span<const ir::Value> values, const Arrays& known);
   /// Stores the results with the numbers `yields` in the first row of threads, where `condition`
-  /// holds; evaluates `also` there, which has the shape of a column.
+  /// holds.
   void write_results(std::span<const int> yields, const Arrays& arrays,
-                     const std::string& condition = "", std::span<const ir::Value> also = {});
+                     const std::string& condition = "");
 
  private:
   std::string number(int64_t value) const { return region_.index_literal(value); }
   int lanes() const { return region_.lanes(); }
   void present(size_t i, const std::string& array);
+  /// A lane's element of an array of the thread.
+  std::string element_of(const std::string& array) const {
+    return array + (lanes() > 1 ? "[j]" : "[0]");
+  }
   /// Text that only the first row of threads runs, where a thread has columns of its own.
   void open_first_row(const std::string& condition = "");
   std::string sums(size_t i) const;
@@ -85,8 +94,10 @@ class ColumnText {
   int64_t place(std::vector<int64_t>& offsets, int64_t start, int64_t copies) const;
   /// Stores arrays from the first row of threads, each where `place` says.
   void store(const Arrays& arrays, const std::function<std::string(size_t)>& place);
-  /// Coordinates of a value of column shape: reduced axes are dropped or of length 1.
-  TextCoordinates of_column(const ir::Shape& shape, const TextCoordinates& kept) const;
+  /// Coordinates of a value of column shape: reduced axes are dropped or of length 1; nothing where
+  /// its axes are not those of the columns.
+  std::optional<TextCoordinates> of_column(const ir::Shape& shape,
+                                           const TextCoordinates& kept) const;
 
   RegionText& region_;
   const ir::Op& kernel_;
@@ -95,6 +106,7 @@ class ColumnText {
   int64_t slabs_;
   int64_t columns_ = 1, threads_ = 0, width_ = 1, height_ = 1, blocks_ = 0;
   std::vector<int64_t> offsets_, sum_offsets_;
+  std::unordered_set<const ir::ValueDef*> held_;  // in the entry
 };
 
 }  // namespace mezzo::codegen

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns kernels: chained reductions over the leading axes, in passes: each reduction after those
-// that it is made of. Threads of a block stand in X columns of vectors by Y rows; the rows are
-// divided into slabs, one a block. With one slab a block has its columns whole: one launch runs all
-// passes and stores the results. With several each pass is a launch that leaves the totals of slabs
-// in the workspace, and one of fewer blocks that adds them up, once for all that read them; behind
-// the last pass it also runs the epilogue, unless a last launch stores what has the full shape. A
-// thread adds at most kSumBlock rows in ascending order, threads are added by halves, slabs in
-// double: in one order for one plan.
+// Columns kernels: chained reductions over the leading axes, level by level: each reduction after
+// those that it is made of. Threads of a block stand in X columns of vectors by Y rows; the rows
+// are divided into slabs, one a block. With one slab a block has its columns whole: one launch runs
+// all levels and stores the results. With several each level is a launch that leaves the totals of
+// slabs in the workspace, and one of fewer blocks that adds them up, once for all that read them;
+// behind the last level it also runs the epilogue, unless a last launch stores what has the full
+// shape. A thread adds at most kSumBlock rows in ascending order, threads are added by halves,
+// slabs in double: in one order for one plan.
 #include <mezzo/codegen/cuda/column_text.h>
 #include <mezzo/codegen/cuda/emit_families.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
+#include <mezzo/ir/reduction_levels.h>
 
 #include <fmt/format.h>
 
@@ -22,20 +23,12 @@ namespace mezzo::codegen {
 
 namespace {
 
-/// In the order of the passes. `some`: a column has elements.
-std::vector<Reduction> reductions_of(const ir::Op& kernel, bool some) {
+/// In the order of the levels. `some`: a column has elements.
+std::vector<Reduction> reductions_of(const ir::ReductionLevels& levels, bool some) {
   std::vector<Reduction> reductions;
-  for (const std::vector<const ir::Op*>& pass : ir::reduction_levels(ir::kernel_ops(kernel)))
-    for (const ir::Op* op : pass) reductions.push_back(reduction_of(*op, some));
+  for (size_t level = 0; level < levels.last(); ++level)
+    for (const ir::Op* op : levels.reductions(level)) reductions.push_back(reduction_of(*op, some));
   return reductions;
-}
-
-/// How many reductions each pass has.
-std::vector<size_t> passes_of(const ir::Op& kernel) {
-  std::vector<size_t> counts;
-  for (const std::vector<const ir::Op*>& pass : ir::reduction_levels(ir::kernel_ops(kernel)))
-    counts.push_back(pass.size());
-  return counts;
 }
 
 class ColumnsEmitter {
@@ -48,10 +41,9 @@ class ColumnsEmitter {
         lanes_(plan.vector),
         slabs_(std::max<int64_t>(plan.slices, 1)),
         rows_(ir::Shape(reduced_dims_).elements()),
-        passes_(passes_of(kernel)),
+        levels_(kernel, space_.space, ir::Shape(kept_dims()).elements(), rows_, {}),
         region_(kernel, static_cast<int>(plan.vector)),
-        columns_(region_, kernel, reductions_of(kernel, rows_ > 0),
-                 space_.space.dims().subspan(static_cast<size_t>(space_.reduced)), slabs_) {
+        columns_(region_, kernel, reductions_of(levels_, rows_ > 0), kept_dims(), slabs_) {
     MEZZO_CHECK(plan.grain % lanes_ == 0, fmt::format("kernel @{}: {} columns a block, {} a thread",
                                                       kernel.kernel_name(), plan.grain, lanes_));
     columns_.set_block(threads_, plan.grain / lanes_);
@@ -65,7 +57,6 @@ class ColumnsEmitter {
     CudaSource source;
     source.name = name;
     find_yields();
-    if (rows_ == 0) watched_ = ir::watched_line_values(kernel_, columns_.columns());
     if (slabs_ == 1)
       emit_one_launch(source);
     else
@@ -76,6 +67,10 @@ class ColumnsEmitter {
   }
 
  private:
+  /// The axes of the columns.
+  std::span<const int64_t> kept_dims() const {
+    return space_.space.dims().subspan(static_cast<size_t>(space_.reduced));
+  }
   SourceWriter& thread() { return region_.writer(Level::Thread); }
   std::string number(int64_t value) const { return region_.index_literal(value); }
 
@@ -83,7 +78,7 @@ class ColumnsEmitter {
   void find_yields() {
     const ir::Op* yield = kernel_.body()->terminator();
     for (int r = 0; r < yield->num_operands(); ++r) {
-      const bool full = rows_ != 1 && yield->operand(r).shape() == space_.space;
+      const bool full = rows_ != 1 && levels_.is_full(yield->operand(r));
       (full ? full_ : column_results_).push_back(r);
     }
   }
@@ -97,36 +92,36 @@ class ColumnsEmitter {
   void emit_one_launch(CudaSource& source) {
     columns_.begin_entry(false);
     std::vector<std::string> known;
-    for (size_t pass = 0; pass < passes_.size(); ++pass) {
-      const std::vector<std::string> sums = add_rows(pass, known);
-      if (pass + 1 < passes_.size() || !full_.empty()) columns_.share(sums);
+    for (size_t level = 0; level < levels_.last(); ++level) {
+      const std::vector<std::string> sums = add_rows(level, known);
+      if (level + 1 < levels_.last() || !full_.empty()) columns_.share(sums);
       known.insert(known.end(), sums.begin(), sums.end());
     }
     if (!full_.empty()) store_rows(known);
-    columns_.write_results(column_results_, known, "", watched_);
+    columns_.write_results(column_results_, known);
     add_entry(source, source.name, columns_.blocks());
   }
 
   void emit_slabs(CudaSource& source) {
-    const bool chained = passes_.size() > 1 || !full_.empty();
+    const bool chained = levels_.last() > 1 || !full_.empty();
     source.workspace_bytes = columns_.place_partials();
     if (chained) source.workspace_bytes += columns_.place_sums(source.workspace_bytes);
-    size_t known = 0;  // reductions of the passes before
-    for (size_t pass = 0; pass < passes_.size(); ++pass) {
-      const std::string entry = chained ? fmt::format("{}_{}", source.name, pass) : source.name;
-      const size_t count = passes_[pass];
+    size_t known = 0;  // reductions of the levels before
+    for (size_t level = 0; level < levels_.last(); ++level) {
+      const std::string entry = chained ? fmt::format("{}_{}", source.name, level) : source.name;
+      const size_t count = levels_.reductions(level).size();
       columns_.begin_entry(false);
       place_slab();
-      columns_.store_partials(add_rows(pass, columns_.load_sums(known)), "slab", known);
+      columns_.store_partials(add_rows(level, columns_.load_sums(known)), "slab", known);
       add_entry(source, entry, columns_.blocks() * slabs_);
 
       columns_.begin_entry(true);
-      if (pass + 1 < passes_.size() || !full_.empty()) {
+      if (level + 1 < levels_.last() || !full_.empty()) {
         columns_.store_sums(columns_.add_slabs(known, count), known);
       } else {
         std::vector<std::string> all = columns_.load_sums(known);
         for (std::string& sum : columns_.add_slabs(known, count)) all.push_back(std::move(sum));
-        columns_.write_results(column_results_, all, "", watched_);
+        columns_.write_results(column_results_, all);
       }
       add_entry(source, entry + "_total", columns_.blocks());
       known += count;
@@ -136,7 +131,7 @@ class ColumnsEmitter {
     place_slab();
     const std::vector<std::string> all = columns_.load_sums(known);
     store_rows(all);
-    columns_.write_results(column_results_, all, "slab == 0", watched_);
+    columns_.write_results(column_results_, all, "slab == 0");
     add_entry(source, source.name, columns_.blocks() * slabs_);
   }
 
@@ -185,10 +180,12 @@ class ColumnsEmitter {
     thread().close();
   }
 
-  /// Runs a pass, with what those before have given; the names of what the first row of threads
-  /// then has.
-  std::vector<std::string> add_rows(size_t pass, const std::vector<std::string>& known) {
-    std::vector<std::string> sums = columns_.declare(known.size(), passes_[pass]);
+  /// Adds the rows of a level, with what those before have given; the names of what the first row
+  /// of threads then has.
+  std::vector<std::string> add_rows(size_t level, const std::vector<std::string>& known) {
+    columns_.hold(levels_.line_operands(level), known);
+    std::vector<std::string> sums =
+        columns_.declare(known.size(), levels_.reductions(level).size());
     for_each_row("", [&](const TextCoordinates& at) {
       columns_.present(known);
       for (size_t i = 0; i < sums.size(); ++i)
@@ -201,6 +198,7 @@ class ColumnsEmitter {
 
   void store_rows(const std::vector<std::string>& known) {
     const ir::Op* yield = kernel_.body()->terminator();
+    columns_.hold(levels_.line_operands(levels_.last()), known);
     const std::string own = fmt::format("place < {}", number(columns_.columns()));
     for_each_row(own, [&](const TextCoordinates& at) {
       columns_.present(known);
@@ -220,11 +218,10 @@ class ColumnsEmitter {
   int64_t threads_, lanes_, slabs_, rows_;
   int64_t rows_per_thread_ = 0;
   int loops_ = 0;  // over rows, of the entry
-  std::vector<size_t> passes_;
+  ir::ReductionLevels levels_;
   RegionText region_;
   ColumnText columns_;
   std::vector<int> full_, column_results_;
-  std::vector<ir::Value> watched_;  // what no element evaluates, as there is none
   std::vector<RegionText::Entry> entries_;
 };
 

@@ -7,8 +7,8 @@
 // accumulators that the parts of the rows have left.
 #include <mezzo/codegen/llvm/column_parts.h>
 #include <mezzo/codegen/llvm/emit_families.h>
+#include <mezzo/codegen/llvm/line_buffers.h>
 #include <mezzo/codegen/llvm/reduce.h>
-#include <mezzo/codegen/llvm/reduction_levels.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
 
@@ -193,7 +193,7 @@ class ColumnsEmitter {
   size_t leading_;  // axes that are reduced
   std::span<const int64_t> reduced_, kept_;
   int64_t rows_, last_, outer_, runs_;
-  ReductionLevels levels_;
+  ir::ReductionLevels levels_;
   LineBuffers buffers_;
   std::vector<std::pair<int, ir::Value>> yields_;  // with the numbers of their results
 };

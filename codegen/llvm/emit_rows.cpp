@@ -3,15 +3,15 @@
 // reductions run in levels (a level's operands need the results of earlier levels only), one loop
 // over the columns a level, then one loop stores full-shape results. Costly values that several
 // loops need are kept in a buffer of the thread's scratch. A sum folds lanes in a fixed tree, and
-// rows longer than kBlock vectors fold blocks in f64.
+// rows longer than kSumBlock vectors fold blocks in f64.
 // Rows + columns: a task is a part of the rows, of fixed length. The loop that stores full-shape
 // results also adds each row to the part's accumulators of the columns, which stand in the
 // workspace; a second launch (emit_columns.cpp) adds the parts. A part is at most one block of a
 // sum.
 #include <mezzo/codegen/llvm/column_parts.h>
 #include <mezzo/codegen/llvm/emit_families.h>
+#include <mezzo/codegen/llvm/line_buffers.h>
 #include <mezzo/codegen/llvm/reduce.h>
-#include <mezzo/codegen/llvm/reduction_levels.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
 #include <mezzo/ir/plan.h>
@@ -197,7 +197,7 @@ class RowsEmitter {
   ir::KernelSpace space_;
   std::span<const int64_t> kept_, reduced_;
   int64_t rows_, columns_;
-  ReductionLevels levels_;
+  ir::ReductionLevels levels_;
   LineBuffers buffers_;
   std::vector<std::pair<int, ir::Value>> yields_;  // with the numbers of their results; no columns
 };

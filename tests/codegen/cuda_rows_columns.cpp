@@ -145,17 +145,17 @@ CudaCase standardised(DType dtype, const Shape& shape, int reduced, bool keepdim
 CudaCase softmax_down(DType dtype, const Shape& shape) {
   return {fmt::format("softmax down {} of {}", ir::to_string(dtype), ir::to_string(shape)),
           module_of({Type(dtype, shape)}, [&](Builder& b, std::span<const Value> p) {
-            const Value x = dtype == DType::F32 ? p[0] : b.cast(p[0], DType::F32);
+            const DType wide = dtype == DType::F64 ? DType::F64 : DType::F32;
+            const Value x = b.cast(p[0], wide);
             const Value most = b.make(OpKind::Max, {x}, axes(0, 1, true));
             const Value power = b.make(OpKind::Exp, {b.make(OpKind::Sub, {x, most})});
             const Value sum = b.make(OpKind::Sum, {power}, axes(0, 1, false));
             const Value y = b.make(OpKind::Div, {power, sum});
-            return std::vector<Value>{dtype == DType::F32 ? y : b.cast(y, dtype)};
+            return std::vector<Value>{b.cast(y, dtype)};
           })};
 }
 
-/// Passes of numbers that have no rounding, with a full result and
-/// without.
+/// Passes of numbers that have no rounding, with a full result and without.
 CudaCase integers_down(DType dtype, const Shape& shape, bool full) {
   return {fmt::format("integers down {} of {}", ir::to_string(dtype), ir::to_string(shape)),
           module_of({Type(dtype, shape), Type(dtype, shape)},
@@ -195,9 +195,11 @@ std::vector<CudaCase> column_chain_cases() {
   cases.push_back(standardised(DType::F16, {3, 5, 2, 32}, 3, false));
   cases.push_back(standardised(DType::F32, {2, 1, 3, 7}, 1, true));
   cases.push_back(standardised(DType::BF16, {9, 4, 1, 5}, 2, false));
-  for (DType dtype : {DType::F32, DType::F16})
+  for (DType dtype : {DType::F64, DType::F32, DType::F16})
     for (const Shape& shape : {Shape{10, 128}, Shape{1000, 33}, Shape{9000, 16}})
       cases.push_back(softmax_down(dtype, shape));
+  // More than the buffer of a thread, whatever the vectors.
+  cases.push_back(softmax_down(DType::F32, {40000, 4}));
   cases.push_back(products_down({50, 24}));
   cases.push_back(products_down({3000, 7}));
   for (DType dtype : {DType::U8, DType::I32, DType::I64}) {

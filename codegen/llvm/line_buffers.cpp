@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <mezzo/codegen/llvm/reduction_levels.h>
+#include <mezzo/codegen/llvm/line_buffers.h>
 
 #include <mezzo/ir/kernel_region.h>
 
@@ -24,69 +24,8 @@ llvm::Align alignment(const ir::Op& op) {
 
 }  // namespace
 
-ReductionLevels::ReductionLevels(const ir::Op& kernel, const ir::Shape& space, int64_t lines,
-                                 int64_t length, const std::unordered_set<const ir::Op*>& left_out,
-                                 std::span<const ir::Value> stored)
-    : kernel_(kernel), space_(space) {
-  std::vector<ir::Op*> ops = ir::kernel_ops(kernel);
-  std::erase_if(ops, [&](const ir::Op* op) { return left_out.contains(op); });
-  reductions_ = ir::reduction_levels(ops);
-  find_line_values(ops, lines, length);
-  for (const std::vector<const ir::Op*>& level : reductions_) {
-    std::vector<ir::Value> operands;
-    for (const ir::Op* op : level) operands.push_back(op->operand(0));
-    in_loop_.push_back(ops_behind(std::move(operands)));
-  }
-  std::vector<ir::Value> roots(stored.begin(), stored.end());
-  for (ir::Value value : kernel.body()->terminator()->operands())
-    if (!left_out.contains(value.op()) && is_full(value)) roots.push_back(value);
-  stores_ = !roots.empty();
-  in_loop_.push_back(ops_behind(std::move(roots)));
-}
-
-void ReductionLevels::find_line_values(std::span<ir::Op* const> ops, int64_t lines,
-                                       int64_t length) {
-  for (const ir::Op* op : ops) {
-    has_f64_ |= op->result().dtype() == ir::DType::F64;
-    if (ir::is_reduction(op->kind())) {
-      line_values_.insert(op);
-      continue;
-    }
-    // Not larger than a value of the lines: computed once a line. Lines of nothing hold no element
-    // of what stands behind their reductions, and no line holds none.
-    const int64_t elements = op->result().type().elements();
-    const bool reads_line =
-        std::ranges::any_of(op->operands(), [&](ir::Value value) { return is_of_line(value); });
-    if (reads_line && elements <= lines && elements > 0 &&
-        (length != 1 || !(op->result().shape() == space_)))
-      line_values_.insert(op);
-  }
-}
-
-std::unordered_set<const ir::Op*> ReductionLevels::ops_behind(std::vector<ir::Value> roots) const {
-  std::unordered_set<const ir::Op*> seen;
-  while (!roots.empty()) {
-    const ir::Value current = roots.back();
-    roots.pop_back();
-    if (current.is_parameter() || is_of_line(current) || !seen.insert(current.op()).second)
-      continue;
-    for (ir::Value operand : current.op()->operands()) roots.push_back(operand);
-  }
-  return seen;
-}
-
-std::vector<ir::Value> ReductionLevels::line_operands(size_t level) const {
-  std::vector<ir::Value> out;
-  for (const ir::Op& op : *kernel_.body()) {
-    if (!in_loop(level).contains(&op)) continue;
-    for (ir::Value operand : op.operands())
-      if (is_of_line(operand) && !ir::is_reduction(operand.op()->kind())) out.push_back(operand);
-  }
-  return out;
-}
-
 LineBuffers::LineBuffers(RegionEmitter& emitter, const ir::Op& kernel,
-                         const ReductionLevels& levels, int64_t elements)
+                         const ir::ReductionLevels& levels, int64_t elements)
     : emitter_(emitter), levels_(levels), elements_(elements) {
   if (elements <= 1) return;
   std::unordered_map<const ir::Op*, int> loops;
