@@ -160,6 +160,14 @@ std::vector<Value> watched_line_values(const Op& kernel, int64_t lines) {
   return values;
 }
 
+int64_t narrowest_bytes(std::span<const Value> inputs, std::span<const Value> outputs) {
+  int64_t narrowest = 8;
+  for (std::span<const Value> values : {inputs, outputs})
+    for (Value value : values)
+      if (value.type().elements() != 1) narrowest = std::min(narrowest, byte_size(value.dtype()));
+  return narrowest;
+}
+
 std::vector<std::vector<Value>> optimizer_segments(const Op& kernel) {
   // Union-find over ops; constants, iota and scalars belong to no segment.
   std::unordered_map<const Op*, const Op*> parent;

@@ -68,6 +68,10 @@ std::vector<std::vector<const Op*>> reduction_levels(std::span<Op* const> ops);
 /// line has no elements no result of the full shape reads them, but the word must tell of them.
 std::vector<Value> watched_line_values(const Op& kernel, int64_t lines);
 
+/// Bytes of the smallest elements that a kernel of these reads and writes, at most 8. Scalars are
+/// read once a thread and do not count.
+int64_t narrowest_bytes(std::span<const Value> inputs, std::span<const Value> outputs);
+
 /// The segments of an optimizer kernel, each as its yields (which all have one shape): connected
 /// sets of ops that share only parameters, constants and scalars.
 std::vector<std::vector<Value>> optimizer_segments(const Op& kernel);

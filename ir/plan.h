@@ -41,7 +41,7 @@ Family family_of(const Op& kernel);
 
 /// What `plan-kernels` chooses. Fields that a family does not use stay 0 and are not printed.
 struct Plan {
-  int64_t vector = 0;   // elements of the widest type a register or thread handles at once
+  int64_t vector = 0;   // elements handled at once: a CPU's registers of the widest type, a thread
   int64_t tasks = 1;    // independent pieces of work
   int64_t grain = 0;    // elements, rows (rows, rows_columns) or columns (columns) a task
   int64_t threads = 0;  // CUDA: threads a block

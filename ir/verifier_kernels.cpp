@@ -175,7 +175,7 @@ void check_maps(VerifierContext& context, const Op& kernel, Family family) {
   context.report(
       kernel,
       found ? std::string("is of family ") + to_string(found->family) + ", not " + to_string(family)
-            : std::string("fits no family: a value is read along two ways, or yields "
+            : std::string("fits no family: a value is read along two ways or not at all, or yields "
                           "have other shapes than the space of ") +
                   with_article(to_string(family)) + " kernel");
 }

@@ -19,17 +19,17 @@
 // Method: (0) reductions over axes that are neither the first nor the last, and an argmax over any
 // but the last, are brought to the last axes by a transposition; (1) every op joins the group of a
 // producer when the family rules take the union and no cycle arises (program order, so epilogues
-// and chains grow forwards); (2) groups without product whose every reader is one other group are
+// and chains grow forwards); columns take in what has the full shape where it is made of their
+// reductions, but no such tensor is kept for the backward pass, and one task of columns over a
+// large space stays alone; (2) groups without product whose every reader is one other group are
 // pulled into it (prologues, masks, small operands); (3) a columns group joins the rows group that
 // makes, or reads too, a value that it reduces, so that no kernel reads that value for the columns
 // alone (the gradients of a normalisation's scale and shift; a bias behind a loss); rows of more
 // than 16384 elements stay alone; then (2) once more; (4) parameter updates become optimizer
-// kernels of up to 128 updates; (5) groups are ordered and built. In (1) and (2) columns take in
-// what has the full shape where it is made of their reductions; no such tensor is kept for the
-// backward pass, and one task of columns over a large space stays alone. Groups are bounded in
-// size, and the search for cycles is bounded, so the pass is near-linear. Option `unfused = true`
-// leaves out (1) to (4): every op is a kernel of its own, with the inlined ops behind it; for tests
-// and for finding out what fusion changes.
+// kernels of up to 128 updates; (5) groups are ordered and built. Groups are bounded in size, and
+// the search for cycles is bounded, so the pass is near-linear. Option `unfused = true` leaves out
+// (1) to (4): every op is a kernel of its own, with the inlined ops behind it; for tests and for
+// finding out what fusion changes.
 #include <mezzo/ir/builder.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/passes/fuse_groups.h>

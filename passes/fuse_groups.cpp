@@ -38,12 +38,8 @@ bool chains_well(const KernelOps& ops, std::span<const Value> inputs,
   const std::unordered_set<const Op*> made = column_ops(ops);
   for (Value value : outputs)
     if (value.shape() == chain.space && !made.contains(value.op())) return false;
-  int64_t narrowest = 8;
-  for (std::span<const Value> values : {inputs, outputs})
-    for (Value value : values)
-      if (value.type().elements() != 1) narrowest = std::min(narrowest, byte_size(value.dtype()));
   const Shape columns(chain.space.dims().subspan(static_cast<size_t>(chain.reduced_axes)));
-  return columns.elements() * narrowest >= 2 * kBytesOfChain ||
+  return columns.elements() * narrowest_bytes(inputs, outputs) >= 2 * kBytesOfChain ||
          chain.space.elements() <= kCachedElements;
 }
 
@@ -323,7 +319,7 @@ bool FuseGraph::sensible(int producer, int consumer, const std::vector<int>& bot
     return false;
   };
   auto is_product = [](const Op& op) { return op.kind() == OpKind::Matmul; };
-  auto is_reduction = [](const Op& op) { return op.info().has(Trait::Reduction); };
+  auto is_reduction = [](const Op& op) { return ir::is_reduction(op.kind()); };
   auto is_forward = [](const Op& op) { return op.role() == "forward"; };
   auto is_update = [](const Op& op) { return op.role() == "update"; };
   bool scalar = std::all_of(both.begin(), both.end(), [&](int node) {
@@ -435,7 +431,7 @@ bool FuseGraph::is_update(const Group& group) const {
   return std::all_of(group.nodes.begin(), group.nodes.end(), [&](int node) {
     const Op& op = *nodes_[static_cast<size_t>(node)].op;
     return op.role() == "update" && op.result().type().elements() != 1 &&
-           !op.info().has(Trait::Reduction) && op.kind() != OpKind::Matmul && !is_scan(op.kind()) &&
+           !ir::is_reduction(op.kind()) && op.kind() != OpKind::Matmul && !is_scan(op.kind()) &&
            !is_order(op.kind());
   });
 }

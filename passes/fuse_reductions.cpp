@@ -22,7 +22,7 @@ bool a_family_takes(const Op& op, const std::vector<int64_t>& axes) {
 
 /// The axes in the order kept, reduced; a reshape does where only axes of length 1 move.
 Value reduced_axes_last(Value value, const std::vector<int64_t>& axes, Builder& builder) {
-  std::vector<int64_t> perm, dims, before, after;
+  std::vector<int64_t> perm, dims, after;
   for (bool reduced : {false, true})
     for (int64_t axis = 0; axis < value.type().rank(); ++axis)
       if (std::ranges::count(axes, axis) == reduced) perm.push_back(axis);

@@ -4,10 +4,11 @@
 //   before  %1 = kernel @k0 (%x = %x) {family = "elementwise"} : tensor<1000xf32> { ... }
 //   after   %1 = kernel @k0 (%x = %x) {family = "elementwise"} plan {grain = 16384, ...} : ...
 //
-// A plan that is there already is kept, so that an edited text keeps its edits. Results of kernels
-// do not depend on the grain: tasks are cut between elements, rows, columns or tiles that are
-// computed alike wherever they stand. Rows + columns are the exception: the grain is the part of
-// the rows whose columns are added first.
+// A plan that is there already is kept, so that an edited text keeps its edits. On a CPU results do
+// not depend on the grain: tasks are cut between elements, rows, columns or tiles that are computed
+// alike wherever they stand. Rows + columns are the exception: the grain is the part of the rows
+// whose columns are added first. On a CUDA device the grain of rows, columns and scans also says
+// how many threads share a line, and so in which order it is added.
 #include <mezzo/ir/cuda_matmul_plan.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
@@ -37,21 +38,10 @@ int widest_bytes(const Op& kernel) {
   return static_cast<int>(std::max<int64_t>(widest, 4));
 }
 
-/// Scalars are read once a thread, whatever its vector.
-int64_t narrowest_boundary_bytes(const Op& kernel) {
-  int64_t narrowest = 8;
-  auto add = [&](Value value) {
-    if (value.type().elements() != 1) narrowest = std::min(narrowest, byte_size(value.dtype()));
-  };
-  for (Value value : kernel.operands()) add(value);
-  for (Value value : kernel.results()) add(value);
-  return std::max<int64_t>(narrowest, 1);
-}
-
 /// Elements that a CUDA thread handles at once: the narrowest tensor moves in pieces of 16 bytes,
 /// and no value fills more than four of them, so that a thread finds its registers.
 int64_t cuda_vector(const Op& kernel) {
-  const int64_t narrow = 16 / narrowest_boundary_bytes(kernel);
+  const int64_t narrow = 16 / narrowest_bytes(kernel.operands(), kernel.results());
   return std::max<int64_t>(1, std::min<int64_t>(narrow, 64 / widest_bytes(kernel)));
 }
 
@@ -213,15 +203,18 @@ Plan plan_cuda_columns(const Op& kernel, const Classified& kind, int64_t rows, i
   if (rows <= 2 * kFewestRows * height) per_thread = 2 * kFewestRows;
   plan.slices = std::max<int64_t>(1, ceil_div(rows, per_thread * height));
   plan.tasks = blocks * plan.slices;
-  plan.reason = plan.slices == 1 ? "one block a column of vectors"
+  plan.reason = plan.slices == 1 ? "one block some columns, with all their rows"
                 : kind.chained   ? "slabs of rows, whose sums a launch adds behind each pass"
                                  : "slabs of rows, whose sums a second launch adds";
   return plan;
 }
 
-/// Something of a kernel needs more registers than a load and a sum.
-bool computes_much(const Op& kernel) {
-  return std::ranges::any_of(kernel_ops(kernel), [](const Op* op) { return is_costly(*op); });
+/// Something that is computed for each of more elements than `columns` needs more registers than a
+/// load and a sum.
+bool computes_much(const Op& kernel, int64_t columns) {
+  return std::ranges::any_of(kernel_ops(kernel), [&](const Op* op) {
+    return is_costly(*op) && op->result().type().elements() > columns;
+  });
 }
 
 /// Columns are cut along the last axis; each index of the kept axes before it starts anew. Vectors
@@ -240,11 +233,12 @@ Plan plan_columns(const Op& kernel, const Classified& kind, const Target& target
   Plan plan;
   plan.vector = target.lanes(widest_bytes(kernel));
   plan.grain = 8 * plan.vector;
-  if (kind.chained)
-    plan.grain =
-        ceil_div(kBytesOfChain / narrowest_boundary_bytes(kernel), plan.vector) * plan.vector;
-  else if (last >= kVectorsAtOnce * plan.vector && !computes_much(kernel))
+  if (kind.chained) {
+    plan.grain = kBytesOfChain / narrowest_bytes(kernel.operands(), kernel.results());
+    plan.vector = std::min(plan.vector, plan.grain);
+  } else if (last >= kVectorsAtOnce * plan.vector && !computes_much(kernel, outer * last)) {
     plan.vector *= kVectorsAtOnce;
+  }
   plan.tasks = outer * ceil_div(last, plan.grain);
   return plan;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mezzo/runtime/plan_check.h>
 
-#include <mezzo/codegen/cuda/reduction_text.h>
 #include <mezzo/ir/cuda_matmul_plan.h>
 #include <mezzo/ir/error.h>
 #include <mezzo/ir/kernel_region.h>
@@ -19,7 +18,7 @@ namespace {
 
 /// Far above what `plan-kernels` chooses; code and memory grow with these, and no product of two
 /// overflows.
-constexpr int64_t kMostTile = 256, kMostBlock = int64_t{1} << 24, kMostSlices = 16;
+constexpr int64_t kWarp = 32, kMostTile = 256, kMostBlock = int64_t{1} << 24, kMostSlices = 16;
 
 std::string unfit_product(const ir::Op& kernel, const ir::Target& target) {
   const ir::MatmulSpec spec = ir::matmul_spec(kernel);
@@ -83,14 +82,22 @@ std::string unfit_cuda_columns(const ir::Op& kernel, const ir::Plan& plan) {
   if ((height & (height - 1)) != 0)
     return fmt::format("{} threads in rows of {} are {} rows, which must be a power of two",
                        plan.threads, width, height);
-  if (slabs > kMostBlock || (rows + slabs * height - 1) / (slabs * height) > ir::kSumBlock)
-    return fmt::format("'slices' {} leaves a thread more than {} of {} rows", slabs, ir::kSumBlock,
-                       rows);
+  const int64_t most = std::max<int64_t>(1, ir::ceil_div(rows, height)),
+                least = std::max<int64_t>(1, ir::ceil_div(rows, height * ir::kSumBlock));
+  if (slabs < least || slabs > most)
+    return fmt::format(
+        "'slices' must lie in [{}, {}] for {} rows and {} rows of threads, not {}: a thread adds 1 "
+        "to {} rows",
+        least, most, rows, height, slabs, ir::kSumBlock);
   return unfit_shared(plan);
 }
 
-/// Slices of a row, none of which is empty.
+/// A row a warp or a row a block; slices of a row, none of which is empty.
 std::string unfit_cuda_rows(const ir::Op& kernel, const ir::Plan& plan) {
+  const int64_t warps = plan.threads / kWarp;
+  if (plan.grain != 1 && plan.grain != warps)
+    return fmt::format("'grain' must be 1 (a row a block) or {} (a row a warp), not {}", warps,
+                       plan.grain);
   const ir::KernelSpace space = ir::kernel_space(kernel);
   int64_t columns = 1;
   for (int64_t dim : space.space.dims().subspan(static_cast<size_t>(space.kept()))) columns *= dim;
@@ -135,38 +142,65 @@ std::string unfit_parts(const ir::Plan& plan) {
   return fmt::format("'grain' must lie in [1, {}], not {}", ir::kSumBlock, plan.grain);
 }
 
+/// What a block takes follows from its threads; a text may leave it out.
+std::string unfit_cuda_elements(const ir::Plan& plan, int64_t elements) {
+  if (plan.grain == 0 || plan.grain == elements) return "";
+  return fmt::format("'grain' must be {}, what {} threads handle at once, not {}", elements,
+                     plan.threads, plan.grain);
+}
+
+std::string unfit_cuda_rows_columns(const ir::Plan& plan) {
+  const int64_t warps = plan.threads / kWarp;
+  if (plan.at_once > 1 && (plan.at_once != warps || (warps & (warps - 1)) != 0))
+    return fmt::format("'at_once' must be 1 or the warps of a block, a power of two, not {} of {}",
+                       plan.at_once, warps);
+  if (plan.at_once > plan.grain)
+    return fmt::format("'at_once' {} takes more rows at once than the {} of a part", plan.at_once,
+                       plan.grain);
+  if (std::string what = unfit_shared(plan); !what.empty()) return what;
+  return unfit_parts(plan);
+}
+
+/// A block of an optimizer.
+std::string unfit_cuda_segments(const ir::Plan& plan) {
+  if (plan.grain >= 1 && plan.grain % (plan.threads * plan.vector) == 0) return "";
+  return fmt::format("'grain' {} is no multiple of {} threads with vectors of {}", plan.grain,
+                     plan.threads, plan.vector);
+}
+
 std::string unfit_cuda(const ir::Op& kernel, const ir::Target& target) {
   if (ir::family_of(kernel) == ir::Family::Matmul) {
     const ir::CudaMatmul product = ir::cuda_matmul(kernel, target);
     return product.empty() ? "" : ir::unfit_blocking(product, target);
   }
   const ir::Plan plan = ir::Plan::from(kernel.plan());
-  constexpr int64_t kWarp = 32, kMostThreads = 1024, kMostVector = 16;
+  constexpr int64_t kMostThreads = 1024, kMostVector = 16;
   if (plan.threads < kWarp || plan.threads > kMostThreads || plan.threads % kWarp != 0)
     return fmt::format("'threads' must be a multiple of {} up to {}, not {}", kWarp, kMostThreads,
                        plan.threads);
   if (plan.vector < 1 || plan.vector > kMostVector)
     return fmt::format("'vector' must lie in [1, {}], not {}", kMostVector, plan.vector);
-  if (ir::family_of(kernel) == ir::Family::Columns) return unfit_cuda_columns(kernel, plan);
-  if (ir::family_of(kernel) == ir::Family::Rows) return unfit_cuda_rows(kernel, plan);
-  if (ir::family_of(kernel) == ir::Family::Scan) return unfit_cuda_scan(kernel, plan);
-  if (ir::family_of(kernel) == ir::Family::Sort) return unfit_cuda_order(plan);
-  if (ir::family_of(kernel) == ir::Family::RowsColumns) {
-    const int64_t warps = plan.threads / kWarp;
-    if (plan.at_once > 1 && (plan.at_once != warps || (warps & (warps - 1)) != 0))
-      return fmt::format(
-          "'at_once' must be 1 or the warps of a block, a power of two, not {} of {}", plan.at_once,
-          warps);
-    if (plan.at_once > plan.grain)
-      return fmt::format("'at_once' {} takes more rows at once than the {} of a part", plan.at_once,
-                         plan.grain);
-    if (std::string what = unfit_shared(plan); !what.empty()) return what;
-    return unfit_parts(plan);
+  switch (ir::family_of(kernel)) {
+    case ir::Family::Columns:
+      return unfit_cuda_columns(kernel, plan);
+    case ir::Family::Rows:
+      return unfit_cuda_rows(kernel, plan);
+    case ir::Family::RowsColumns:
+      return unfit_cuda_rows_columns(plan);
+    case ir::Family::Scan:
+      return unfit_cuda_scan(kernel, plan);
+    case ir::Family::Sort:
+      return unfit_cuda_order(plan);
+    case ir::Family::Optimizer:
+      return unfit_cuda_segments(plan);
+    case ir::Family::Elementwise:
+    case ir::Family::Movement:
+      return unfit_cuda_elements(plan, plan.threads * plan.vector);
+    case ir::Family::Scatter:
+      return unfit_cuda_elements(plan, plan.threads);
+    case ir::Family::Matmul:
+      return "";  // above
   }
-  if (ir::family_of(kernel) == ir::Family::Optimizer &&
-      (plan.grain < 1 || plan.grain % (plan.threads * plan.vector) != 0))
-    return fmt::format("'grain' {} is no multiple of {} threads with vectors of {}", plan.grain,
-                       plan.threads, plan.vector);
   return "";
 }
 

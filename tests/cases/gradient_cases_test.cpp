@@ -154,7 +154,7 @@ TEST_CASE("GE-12: log-sum-exp of -inf alone is -inf with gradient 0") {
   const auto lse = [](Builder& b, Values v) {
     return b.make(OpKind::LogSumExp, {v[0]}, over({1}));
   };
-  const auto pair = [](Builder& b, Values v) { return b.make(OpKind::Logaddexp, {v[0], v[1]}); };
+  const auto pair = [](Builder& b, Values v) { return b.make(OpKind::LogAddExp, {v[0], v[1]}); };
   const double half = std::log(2.0);
   for (DType dtype : kFloats) {
     check_gradient_runs({tensor(dtype, {1, 2}, {-kInf, -kInf})}, lse, {{-kInf}, {0, 0}}, 0);

@@ -109,7 +109,7 @@ double elementwise_ulps(OpKind kind, DType dtype) {
 /// can cancel; else 0.
 std::vector<double> cancelling_terms(const ir::Op& op, const Tensors& operands, size_t count) {
   std::vector<double> terms(count);
-  if (op.kind() == OpKind::Logaddexp) {
+  if (op.kind() == OpKind::LogAddExp) {
     InterpreterTensor larger = eval_op(OpKind::Maximum, wide_copies(op, operands));
     for (size_t i = 0; i < count; ++i) terms[i] = std::max(0.0, -larger.floats[i]);
   }

@@ -25,7 +25,8 @@ std::string found(const std::string& family, const std::string& result, const st
 
 const std::string kFull = "tensor<4x6xf32>";
 const std::string kUnfit =
-    "@f: %r = kernel @k0: fits no family: a value is read along two ways, or yields have other "
+    "@f: %r = kernel @k0: fits no family: a value is read along two ways or not at all, or yields "
+    "have other "
     "shapes than the space of a ";
 
 TEST_CASE("a scan kernel has one scan, and all beside it runs along the space") {

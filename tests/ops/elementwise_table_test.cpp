@@ -191,7 +191,7 @@ const std::map<OpKind, Function3>& expectations() {
       {OpKind::Exp2, [](Wide x, Wide, Wide) { return std::exp2(x); }},
       {OpKind::Log2, [](Wide x, Wide, Wide) { return std::log2(x); }},
       {OpKind::Log10, [](Wide x, Wide, Wide) { return std::log10(x); }},
-      {OpKind::Logaddexp, [](Wide x, Wide y, Wide) { return log_add_exp(x, y); }},
+      {OpKind::LogAddExp, [](Wide x, Wide y, Wide) { return log_add_exp(x, y); }},
       {OpKind::Erfc, [](Wide x, Wide, Wide) { return std::erfc(x); }},
       {OpKind::Sin, [](Wide x, Wide, Wide) { return std::sin(x); }},
       {OpKind::Cos, [](Wide x, Wide, Wide) { return std::cos(x); }},

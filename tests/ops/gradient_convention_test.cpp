@@ -119,7 +119,7 @@ TEST_CASE("hypot has the subgradient 0 at the origin; the angle of the origin ha
 }
 
 TEST_CASE("logaddexp of minus infinities has gradient 0, of equal operands half each") {
-  auto g = binary(OpKind::Logaddexp, {-kInf, 2, -kInf, 1000}, {-kInf, 2, 1, -kInf});
+  auto g = binary(OpKind::LogAddExp, {-kInf, 2, -kInf, 1000}, {-kInf, 2, 1, -kInf});
   CHECK(g[0] == Numbers{0, 0.5, 0, 1});
   CHECK(g[1] == Numbers{0, 0.5, 1, 0});
 }

@@ -55,11 +55,12 @@ Share share_of_rows() {
   const char* text = std::getenv("MEZZO_KERNEL_SHARE");
   if (!text) return {};
   unsigned number = 0, of = 0;
-  bool read = std::sscanf(text, "%u/%u", &number, &of) == 2 && number >= 1 && number <= of;
-  REQUIRE_MESSAGE(read,
-                  fmt::format("MEZZO_KERNEL_SHARE is '{}'; give one share of how many, such as "
-                              "1/4",
-                              text));
+  int read = 0;
+  const bool ok = std::sscanf(text, "%4u/%4u%n", &number, &of, &read) == 2 && !text[read] &&
+                  number >= 1 && number <= of && of <= 1000;
+  REQUIRE_MESSAGE(ok, fmt::format("MEZZO_KERNEL_SHARE is '{}'; give one share of how many, such as "
+                                  "1/4",
+                                  text));
   return {number - 1, of};
 }
 
@@ -297,6 +298,7 @@ TEST_CASE("kernels of every row of the op table are right for every type and sha
     all.compared += tally.compared;
     all.threaded += tally.threaded;
   }
+  CHECK_MESSAGE(all.cases > 0, "nothing was taken");
   fmt::print("{:18} {:5} {:11} {:16}\n", "all", all.cases, all.compared, all.threaded);
   if (everything() && !std::getenv("MEZZO_KERNEL_OP") && share.step == 1) CHECK(all.threaded > 100);
 }

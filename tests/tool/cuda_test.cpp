@@ -118,6 +118,13 @@ TEST_CASE("a plan for a GPU that was read fits kernel and GPU, or is refused wit
   }
 }
 )";
+  constexpr const char* kElements = R"(module @m {
+  func @f(%x: tensor<3000x64xf32>) -> tensor<3000x64xf32> {
+    %0 = exp %x : tensor<3000x64xf32>
+    return %0 : tensor<3000x64xf32>
+  }
+}
+)";
   constexpr const char* kScan = R"(module @m {
   func @f(%x: tensor<3000x64xf32>) -> tensor<3000x64xf32> {
     %0 = cumsum %x {axis = 0} : tensor<3000x64xf32>
@@ -155,6 +162,13 @@ TEST_CASE("a plan for a GPU that was read fits kernel and GPU, or is refused wit
                      advice));
   CHECK(contains(error_of_plan(kColumns, "grain = 64", "grain = 2"),
                  "plan: 'grain' 2 does not divide into vectors of 4 for 256 threads" + advice));
+  CHECK(contains(
+      error_of_plan(kColumns, "slices = ", "slices = 99999"),
+      "plan: 'slices' must lie in [1, 188] for 3000 rows and 16 rows of threads, not 99999"));
+  CHECK(contains(error_of_plan(kRows, "grain = 1", "grain = 3"),
+                 "plan: 'grain' must be 1 (a row a block) or 8 (a row a warp), not 3" + advice));
+  CHECK(contains(error_of_plan(kElements, "grain = 1024", "grain = 512"),
+                 "plan: 'grain' must be 1024, what 256 threads handle at once, not 512" + advice));
   CHECK(contains(error_of_plan(kRows, "slices = 48", "slices = 4000000000"),
                  "plan: 'slices' must be at most 781 for rows of 200000 and 256 threads, not "
                  "4000000000" +
