@@ -27,7 +27,8 @@ struct CrossEntropyOptions {
 /// Negative log-likelihood under the softmax of the last axis. Targets are class indices (i32, of
 /// the shape of the logits without the last axis) or probabilities (floats of the shape of the
 /// logits). The mean is Σ w l / Σ w over the labels that are not ignored, w the weight of the
-/// label's class, 0 where nothing counts; over rows for probabilities.
+/// label's class, 0 where nothing counts; over rows for probabilities. The part that smoothing
+/// spreads over the classes weighs each class by its own weight.
 Tensor cross_entropy(Operand logits, Operand target, CrossEntropyOptions options = {});
 
 struct NllOptions {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers: a function of the program's seed, the step and the number of the element. Every
 // call has a stream of its own, in the order of the trace, so that the same program draws the same
-// numbers on every device, with any number of threads, and under every policy.
+// numbers on every device, with any number of threads, and under every policy. (Normal numbers are
+// functions of those: the interpreter, which computes in f64, is some ulp off.)
 #pragma once
 
 #include <mezzo/dsl/operand.h>

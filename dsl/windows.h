@@ -16,7 +16,8 @@ enum class Layout : uint8_t { channels_last, channels_first };
 
 /// What is added around the places: `Padding::valid()` nothing; `Padding::same()` so much that
 /// there is a window for every `stride` places, the odd one at the end; else numbers for each axis,
-/// or one for all.
+/// or one for all. Two lists are what stands below and what stands above: `Padding({1}, {2})`; in
+/// braces alone, `{{1}, {2}}`, they are the numbers of two axes.
 class Padding {
  public:
   /// The same at both ends of each axis.
