@@ -8,6 +8,8 @@
 #include <mezzo/dsl/trace.h>
 #include <mezzo/ir/error.h>
 
+#include <fmt/format.h>
+
 namespace mezzo {
 
 using detail::Trace;
@@ -127,15 +129,17 @@ Tensor dynamic_slice(Operand x, Operands starts, Dims sizes) {
                                     to_string(x.type()));
     const Operand& start = starts[i];
     if (start.is_tensor() && (start.rank() != 0 || !ir::is_integer(start.type().dtype)))
-      throw UserError(location, "dynamic_slice: start " + std::to_string(i) +
+      throw UserError(location, "dynamic_slice: the start of axis " + std::to_string(i) +
                                     " must be an integer scalar, not " + to_string(start.type()));
     if (!start.is_tensor()) {
       const std::optional<int64_t> from = start.literal().integer;
       if (!from || *from < 0 || *from > length - sizes[i])
-        throw UserError(location, "dynamic_slice: start " + std::to_string(i) +
-                                      " must lie in [0, " + std::to_string(length - sizes[i]) +
-                                      "] for " + std::to_string(sizes[i]) + " elements of x " +
-                                      to_string(x.type()));
+        throw UserError(
+            location,
+            "dynamic_slice: the start of axis " + std::to_string(i) +
+                " must be an integer in [0, " + std::to_string(length - sizes[i]) + "] for " +
+                std::to_string(sizes[i]) + " elements of x " + to_string(x.type()) + ", not " +
+                (from ? std::to_string(*from) : fmt::format("{}", start.literal().number)));
       Dims first(std::vector<int64_t>(rank, 0)), last(part.shape());
       first[i] = *from;
       last[i] = *from + sizes[i];

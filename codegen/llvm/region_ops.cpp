@@ -34,10 +34,14 @@ llvm::IRBuilder<>& plain(llvm::IRBuilderBase& builder) {
   return static_cast<llvm::IRBuilder<>&>(builder);
 }
 
-/// Calls a device function with as many operands as it takes; null when it takes another number.
-template <class Function>
+/// Calls a device function with as many operands as it takes; null when it takes another number, or
+/// there is none where none is needed.
+template <bool kNeeded, class Function>
 Value* call(Function function, const std::vector<Value*>& x) {
   using V = Value*;
+  static_assert(!kNeeded || std::is_invocable_v<Function, V> ||
+                    std::is_invocable_v<Function, V, V> || std::is_invocable_v<Function, V, V, V>,
+                "a row of functions of floats needs its device function in codegen/scalar_*.h");
   if constexpr (std::is_invocable_v<Function, V>)
     if (x.size() == 1) return function(x[0]);
   if constexpr (std::is_invocable_v<Function, V, V>)
@@ -50,9 +54,14 @@ Value* call(Function function, const std::vector<Value*>& x) {
 /// The device function of an elementwise row on floats; null when there is none by that name.
 Value* device_function(OpKind kind, VectorEmitter& e, const std::vector<Value*>& x) {
   switch (kind) {
-#define ELEMENTWISE(Kind, name, ...) \
-  case OpKind::Kind:                 \
-    return call([&](auto... v) -> decltype(dev_##name(e, v...)) { return dev_##name(e, v...); }, x);
+// A sum of any number of terms is written where it is computed.
+#define ELEMENTWISE(Kind, name, operands, types, ...)                                        \
+  case OpKind::Kind:                                                                         \
+    return call < ir::TypeRule::types == ir::TypeRule::SameFloat &&                          \
+           OpKind::Kind !=                                                                   \
+               OpKind::AddN > ([&](auto... v) -> decltype(dev_##name(                        \
+                                                  e, v...)) { return dev_##name(e, v...); }, \
+                               x);
 #include <mezzo/ir/ops.def>
     default:
       return nullptr;
