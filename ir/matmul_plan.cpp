@@ -17,6 +17,8 @@ namespace {
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kMultipliesPerTask = 1 << 19;
 constexpr int64_t kMaxSlices = 16;
+/// So many steps that as many slices as there may be are long.
+constexpr int64_t kLongK = 16384;
 constexpr int64_t kMaxBlock = 256;
 
 int64_t round_up(int64_t x, int64_t y) { return ceil_div(x, y) * y; }
@@ -79,17 +81,19 @@ MatmulSpec plan_matmul(MatmulSpec spec, const Target& target, bool costly_b) {
   int64_t n_tiles = ceil_div(n, widest);
 
   // Too few tasks for the work there is: first shorter blocks of rows, then narrower blocks of
-  // columns, then slices.
+  // columns, then slices; slices alone where k is long, so that no block is packed twice (the
+  // gradient of a convolution's weights).
   const int64_t work = saturated_product(batch * m * n, std::max<int64_t>(spec.k, 1));
   const int64_t wanted = std::min(kWantedTasks, std::max<int64_t>(1, work / kMultipliesPerTask));
-  if (batch * m_tiles * n_tiles < wanted) {
+  const bool slices_alone = spec.k >= kLongK;
+  if (batch * m_tiles * n_tiles < wanted && !slices_alone) {
     m_tiles =
         std::max(m_tiles, std::min(ceil_div(wanted, batch * n_tiles), ceil_div(m, 2 * spec.mr)));
     set_rows();
     m_tiles = ceil_div(m, spec.mc);
   }
   // Every block of columns packs A again: half the tasks are enough to leave them wide.
-  if (batch * m_tiles * n_tiles * 2 < wanted) {
+  if (batch * m_tiles * n_tiles * 2 < wanted && !slices_alone) {
     n_tiles =
         std::max(n_tiles, std::min(ceil_div(wanted, batch * m_tiles), ceil_div(n, 8 * spec.nr)));
   }
