@@ -178,6 +178,7 @@ void ColumnText::present(const Arrays& arrays) {
 }
 
 void ColumnText::hold(std::span<const ir::Value> values, const Arrays& known) {
+  if (values.empty()) return;
   std::vector<std::pair<ir::Value, std::string>> arrays;
   region_.enter(4);
   region_.enter_lanes(4);

@@ -51,17 +51,18 @@ Value* call(Function function, const std::vector<Value*>& x) {
   return nullptr;
 }
 
+/// Functions of floats; a sum of any number of terms is written where it is computed.
+constexpr bool needs_device_function(OpKind kind, ir::TypeRule types) {
+  return types == ir::TypeRule::SameFloat && kind != OpKind::AddN;
+}
+
 /// The device function of an elementwise row on floats; null when there is none by that name.
 Value* device_function(OpKind kind, VectorEmitter& e, const std::vector<Value*>& x) {
   switch (kind) {
-// A sum of any number of terms is written where it is computed.
-#define ELEMENTWISE(Kind, name, operands, types, ...)                                        \
-  case OpKind::Kind:                                                                         \
-    return call < ir::TypeRule::types == ir::TypeRule::SameFloat &&                          \
-           OpKind::Kind !=                                                                   \
-               OpKind::AddN > ([&](auto... v) -> decltype(dev_##name(                        \
-                                                  e, v...)) { return dev_##name(e, v...); }, \
-                               x);
+#define ELEMENTWISE(Kind, name, operands, types, ...)                      \
+  case OpKind::Kind:                                                       \
+    return call<needs_device_function(OpKind::Kind, ir::TypeRule::types)>( \
+        [&](auto... v) -> decltype(dev_##name(e, v...)) { return dev_##name(e, v...); }, x);
 #include <mezzo/ir/ops.def>
     default:
       return nullptr;

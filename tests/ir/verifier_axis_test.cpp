@@ -26,8 +26,7 @@ std::string found(const std::string& family, const std::string& result, const st
 const std::string kFull = "tensor<4x6xf32>";
 const std::string kUnfit =
     "@f: %r = kernel @k0: fits no family: a value is read along two ways or not at all, or yields "
-    "have other "
-    "shapes than the space of a ";
+    "have other shapes than the space of a ";
 
 TEST_CASE("a scan kernel has one scan, and all beside it runs along the space") {
   const std::string sum = "%s = cumsum %x {axis = 0} : tensor<4x6xf32>\n";

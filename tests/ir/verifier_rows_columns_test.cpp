@@ -34,8 +34,7 @@ TEST_CASE("a kernel of rows and columns keeps them apart") {
   const std::string columns = "%c = sum %q {axes = [0]} : tensor<6x6xf32> -> tensor<6xf32>\n";
   const std::string unfit =
       "kernel @k0: fits no family: a value is read along two ways or not at all, or yields have "
-      "other shapes "
-      "than the space of a rows_columns kernel\n";
+      "other shapes than the space of a rows_columns kernel\n";
 
   // Columns, rows and all of a square are told apart by what they are made of.
   CHECK(of(square, line + ", " + line,

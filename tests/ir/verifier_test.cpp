@@ -250,8 +250,7 @@ TEST_CASE("a value that a kernel makes runs along its space in one way") {
   const std::string square = "tensor<6x6xf32>";
   const std::string unfit =
       "@f: %r = kernel @k0: fits no family: a value is read along two ways or not at all, or "
-      "yields have other "
-      "shapes than the space of ";
+      "yields have other shapes than the space of ";
   CHECK(of_square("rows", square,
                   "%s = sum %x {axes = [1], keepdims = true} : tensor<6x6xf32> -> tensor<6x1xf32>\n"
                   "%y = sub %x, %s : (tensor<6x6xf32>, tensor<6x1xf32>) -> tensor<6x6xf32>\n"
